@@ -10,7 +10,7 @@ use crate::handler::HandlerSignature;
 use crate::options::AttributeOptions;
 use crate::uri;
 
-const OPTIONS: [&str; 4] = ["name", "title", "description", "mime"];
+const OPTIONS: [&str; 5] = ["name", "title", "description", "mime", "raw_variables"];
 
 /// Generates the expression that builds a resource, or a template if its URI has variables.
 pub(super) fn build(
@@ -21,9 +21,11 @@ pub(super) fn build(
     let (uri, mut options) = problems.capture(read.parse2(options)).unwrap_or_default();
     let described = PartDescription::take(&mut options, handler, problems);
     let mime = options.text("mime", problems).map(|mime| quote!(.mime(#mime)));
+    let raw = options.flag("raw_variables", problems);
     options.finish("a resource", &OPTIONS, problems);
     let is_template = uri.as_ref().is_some_and(|uri| check(uri, handler, problems));
 
+    let raw = (raw && is_template).then(|| quote!(.raw_variables()));
     let (name, described) = (&described.name, described.calls());
     let completions = handler.arguments().filter_map(completion);
     let items = call::items(handler, false);
@@ -35,7 +37,7 @@ pub(super) fn build(
     let read = at_return_type("read", handler);
     let value = quote! {{
         #items
-        #kind::new(#uri, #name) #described #mime #(#completions)* .#read(#closure)
+        #kind::new(#uri, #name) #described #mime #raw #(#completions)* .#read(#closure)
     }};
     BuiltPart { kind, value }
 }

@@ -17,6 +17,7 @@ pub struct ResourceTemplate {
     pub(super) described: model::ResourceTemplate,
     pub(super) cache: CacheHint,
     pub(super) completers: Completers,
+    pub(super) raw_variables: bool,
     pub(super) read: Option<TemplateReadFn>,
     pub(super) problems: Vec<String>,
 }
@@ -28,6 +29,7 @@ impl ResourceTemplate {
             described: model::ResourceTemplate::new(uri_template, name),
             cache: CacheHint::default(),
             completers: Completers::default(),
+            raw_variables: false,
             read: None,
             problems: Vec::new(),
         }
@@ -45,10 +47,30 @@ impl ResourceTemplate {
         F: Fn(Context, &str) -> Fut + Send + Sync + 'static,
         Fut: Future<Output: IntoReadResult> + Send + 'static,
     {
+        // It gets no variable, and reads the URI itself.
+        self.raw_variables = true;
         self.read = Some(Box::new(move |context, _, request| {
             let future = handler(context, &request.uri);
             Some(Box::pin(async move { finish(future.await, request) }))
         }));
+        self
+    }
+
+    /// Passes every value of a variable to the handler, for one that checks them itself.
+    ///
+    /// Without this, a URI does not match if a decoded value has a segment `..` or a NUL character: a handler that
+    /// makes a path of the value would otherwise leave its folder.
+    ///
+    /// ```
+    /// # use std::collections::BTreeMap;
+    /// # use trunkline_server::{ResourceTemplate, Server};
+    /// let notes = ResourceTemplate::new("notes://{+path}", "notes")
+    ///     .raw_variables()
+    ///     .read(|variables: BTreeMap<String, String>| async move { format!("{variables:?}") });
+    /// let server = Server::new("notes").with(notes);
+    /// ```
+    pub fn raw_variables(mut self) -> Self {
+        self.raw_variables = true;
         self
     }
 

@@ -22,6 +22,7 @@ pub(crate) struct TemplateEntry {
     template: UriTemplate,
     cache: CacheHint,
     completers: Completers,
+    raw_variables: bool,
     read: TemplateReadFn,
 }
 
@@ -45,6 +46,7 @@ impl TemplateEntry {
                 template,
                 cache: resource.cache,
                 completers: resource.completers,
+                raw_variables: resource.raw_variables,
                 read,
             }),
             (template, read) => {
@@ -79,6 +81,9 @@ impl TemplateEntry {
     /// Reads a resource, if its URI is one of this family.
     pub(crate) fn read(&self, context: &Context, uri: &str) -> Option<ReadFuture> {
         let variables = self.template.match_uri(uri)?;
+        if !self.raw_variables && !variables.iter().all(|(_, value)| is_safe_in_a_path(value)) {
+            return None;
+        }
         let variables = variables.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         let request = ReadRequest {
             uri: uri.to_owned(),
@@ -87,6 +92,12 @@ impl TemplateEntry {
         };
         (self.read)(context.clone(), variables, request)
     }
+}
+
+/// Reports whether a value that becomes a part of a path stays below its folder: it has no segment `..`, in the syntax
+/// of any system, and no NUL, at which other programs would cut it.
+fn is_safe_in_a_path(value: &str) -> bool {
+    !value.contains('\0') && value.split(['/', '\\']).all(|segment| segment != "..")
 }
 
 impl fmt::Debug for TemplateEntry {

@@ -77,6 +77,30 @@ fn resource_contents_follow_the_handlers_return_type() {
 }
 
 #[test]
+fn values_that_leave_their_folder_reach_only_raw_templates() {
+    for uri in
+        ["p:%2e%2e%2fetc", "p:..%2Fetc", "p:a%2F..", "p:..", "p:%2e.%5Cetc", "p:a%00b", "q:../x", "q:a/../b"]
+    {
+        let server = |raw: bool| {
+            let template = |uri: &str| {
+                let template = ResourceTemplate::new(uri, "t");
+                let template = if raw { template.raw_variables() } else { template };
+                template.read(|given: BTreeMap<String, String>| async move { given.into_values().next() })
+            };
+            Server::new("s").with((template("p:{v}"), template("q:{+v}")))
+        };
+        let refusal = answer(&server(false), Method::ResourcesRead, &json!({ "uri": uri })).unwrap_err();
+        assert!(refusal.is_same_kind(&Refusal::RESOURCE_NOT_FOUND), "{uri}: {refusal:?}");
+        let read = answer(&server(true), Method::ResourcesRead, &json!({ "uri": uri })).unwrap();
+        let text = read["contents"][0]["text"].as_str().unwrap();
+        assert!(text.contains("..") || text.contains('\0'), "{uri}: {text}");
+        for fine in ["p:a..b", "p:...", "p:.hidden", "q:a/b", "p:a%2Fb"] {
+            answer(&server(false), Method::ResourcesRead, &json!({ "uri": fine })).unwrap();
+        }
+    }
+}
+
+#[test]
 fn unknown_resource_is_refused_with_its_uri() {
     for uri in ["y:text", "users:", "users:a/b", "x:empty", "x:none", ""] {
         let refusal = read(uri).unwrap_err();

@@ -17,6 +17,8 @@ pub(crate) struct InputSchema {
     pub(crate) schema: Map<String, Value>,
     /// The schema forbids something that the type would let pass.
     pub(crate) is_stricter: bool,
+    /// The type would let unknown properties pass, and the schema does not.
+    pub(crate) checks_names: bool,
 }
 
 /// Marks a type that itself refuses unknown properties, so that the schema need not be checked for them. The
@@ -35,10 +37,36 @@ pub(crate) fn input<T: JsonSchema>() -> InputSchema {
         }
         None => constraints::is_stricter_than_type(&Value::Object(schema.clone())),
     };
+    let checks_names = forbid_unknown_properties(&mut schema);
     // The protocol requires the keyword even where alternatives or a map already imply it.
     schema.entry("type").or_insert_with(|| "object".into());
     drop_machine_formats(&mut schema);
-    InputSchema { schema, is_stricter }
+    InputSchema { schema, is_stricter, checks_names }
+}
+
+/// Forbids properties that the type does not name: a misspelt optional argument would otherwise be ignored. Reports
+/// whether the schema had to be changed for it.
+///
+/// A type that takes any properties has a schema for them, or alternatives with their own properties.
+fn forbid_unknown_properties(schema: &mut Map<String, Value>) -> bool {
+    const OPEN: [&str; 9] = [
+        "additionalProperties",
+        "unevaluatedProperties",
+        "patternProperties",
+        "oneOf",
+        "anyOf",
+        "allOf",
+        "if",
+        "$ref",
+        "$dynamicRef",
+    ];
+    let is_closed = schema.get("type").and_then(Value::as_str) == Some("object")
+        && schema.contains_key("properties")
+        && !OPEN.iter().any(|keyword| schema.contains_key(*keyword));
+    if is_closed {
+        schema.insert("additionalProperties".to_owned(), false.into());
+    }
+    is_closed
 }
 
 /// Makes the schema of a type that results are written from, if it has any constraint.
@@ -134,9 +162,10 @@ mod tests {
                     },
                 },
                 "required": ["query", "place"],
+                "additionalProperties": false,
             })
         );
-        assert!(!schema.is_stricter);
+        assert!(!schema.is_stricter && schema.checks_names);
     }
 
     #[test]

@@ -1,7 +1,9 @@
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::OnceLock;
 
-use serde_json::Value;
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::{Map, Value};
 use trunkline_protocol::RawJson;
 use trunkline_protocol::json::JsonKind;
 
@@ -23,6 +25,8 @@ pub(super) struct ArgumentCheck {
 pub(super) enum PreCheck {
     /// Nothing: the type is as strict as the schema.
     Nothing,
+    /// The names of the arguments: the type ignores unknown ones.
+    Names,
     /// The schema, which is stricter than the type.
     Schema,
 }
@@ -36,7 +40,7 @@ impl ArgumentCheck {
         validators: Vec<ArgumentValidator>,
     ) -> Result<Self, String> {
         let compiled = match before {
-            PreCheck::Nothing => OnceLock::new(),
+            PreCheck::Nothing | PreCheck::Names => OnceLock::new(),
             PreCheck::Schema => OnceLock::from(Some(SchemaValidator::compile(&schema)?)),
         };
         Ok(Self { schema, compiled, pre_check: before, validators })
@@ -44,16 +48,19 @@ impl ArgumentCheck {
 
     /// Returns the problem with the arguments, for the model to read, or nothing.
     pub(super) fn violation(&self, arguments: &RawJson) -> Option<String> {
-        if self.pre_check == PreCheck::Nothing && self.validators.is_empty() {
+        let is_checked = match self.pre_check {
+            PreCheck::Nothing => true,
+            PreCheck::Names => self.has_known_names(arguments),
+            PreCheck::Schema => false,
+        };
+        if is_checked && self.validators.is_empty() {
             return None;
         }
         let value = match arguments.get() {
             Ok(value) => value,
             Err(error) => return Some(invalid_arguments(&without_position(&error))),
         };
-        if self.pre_check != PreCheck::Nothing
-            && let Some(complaint) = self.schema_violation(&value)
-        {
+        if !is_checked && let Some(complaint) = self.schema_violation(&value) {
             return Some(invalid_arguments(&complaint));
         }
         self.validators.iter().find_map(|check| check(&value).err())
@@ -71,12 +78,52 @@ impl ArgumentCheck {
         }))
     }
 
+    /// Reports whether the schema names every argument; the values are skipped.
+    fn has_known_names(&self, arguments: &RawJson) -> bool {
+        let Some(known) = self.schema.get("properties").and_then(Value::as_object) else { return false };
+        let mut text = serde_json::Deserializer::from_str(arguments.as_str());
+        // Other problems are found when the arguments are read.
+        KnownNames(known).deserialize(&mut text).unwrap_or(true)
+    }
+
     fn schema_violation(&self, value: &Value) -> Option<String> {
         // A schema that does not compile here was made from a type; the read error is explanation enough.
         let compiled = self.compiled.get_or_init(|| SchemaValidator::compile(&self.schema).ok());
         compiled.as_ref()?.violation(value)
     }
 }
+
+/// Reports whether an object has only known names.
+struct KnownNames<'a>(&'a Map<String, Value>);
+
+impl<'de> DeserializeSeed<'de> for KnownNames<'_> {
+    type Value = bool;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<bool, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for KnownNames<'_> {
+    type Value = bool;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<bool, A::Error> {
+        let mut all_known = true;
+        while let Some(name) = members.next_key::<MemberName<'de>>()? {
+            all_known &= self.0.contains_key(&*name.0);
+            members.next_value::<IgnoredAny>()?;
+        }
+        Ok(all_known)
+    }
+}
+
+/// The name of a member, borrowed unless something in it is escaped.
+#[derive(serde::Deserialize)]
+struct MemberName<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// Writes numbers such as `1.0` as integers: to a schema there is no difference, but to a type there is. `None` if
 /// there are no such numbers.

@@ -150,6 +150,7 @@ fn input_schema(input: InputSchemaSource) -> Result<(Map<String, Value>, PreChec
             return Err("has no input schema; give one with `input_schema`".to_owned());
         }
         InputSchemaSource::Derived(derived) if derived.is_stricter => (derived.schema, PreCheck::Schema),
+        InputSchemaSource::Derived(derived) if derived.checks_names => (derived.schema, PreCheck::Names),
         InputSchemaSource::Derived(derived) => (derived.schema, PreCheck::Nothing),
         InputSchemaSource::Explicit(raw) => match raw.get() {
             Ok(Value::Object(schema)) => (schema, PreCheck::Schema),

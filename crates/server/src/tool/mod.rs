@@ -209,6 +209,9 @@ impl Tool {
     }
 
     /// Sets the handler: an async function with types that make the schemas.
+    ///
+    /// Arguments that the type does not name are refused before the handler runs, as `#[serde(deny_unknown_fields)]`
+    /// would. A type that is to ignore them has the attribute `#[schemars(extend("additionalProperties" = true))]`.
     pub fn run<Shape, F>(mut self, handler: F) -> Self
     where
         Shape: 'static,

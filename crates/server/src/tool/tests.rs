@@ -139,6 +139,9 @@ fn invalid_tool_arguments_are_reported_by_name() {
         ("add", json!({ "a": 1 }), "\"b\" is a required property"),
         ("add", json!({}), "\"a\" is a required property"),
         ("nothing", json!({ "x": 1 }), "no such property: `x`"),
+        ("add", json!({ "a": 1, "b": 2, "c": 3 }), "('c' was unexpected)"),
+        ("add", json!({ "a": 1, "b": 2, "\u{e9}\n": 3 }), "was unexpected)"),
+        ("volume", json!({ "leval": 1 }), "('leval' was unexpected)"),
         ("volume", json!({ "level": 11 }), "`level`: the value is greater than the maximum of 10"),
         ("volume", json!({ "label": "abcd" }), "`label`: "),
         ("volume", json!({ "level": 300 }), "`level`: the value is greater than the maximum"),
@@ -163,6 +166,26 @@ fn invalid_tool_arguments_are_reported_by_name() {
         assert!(said.starts_with('!') && said.contains(expected), "{tool} {arguments}: {said}");
         assert!(!said.contains(" line "), "{said}");
     }
+}
+
+#[test]
+fn unknown_arguments_are_accepted_only_where_the_type_says_so() {
+    #[derive(Deserialize, JsonSchema)]
+    #[schemars(extend("additionalProperties" = true))]
+    struct OpenArguments {
+        a: i64,
+    }
+    #[derive(Deserialize, JsonSchema)]
+    struct FlattenedArguments {
+        a: i64,
+        #[serde(flatten)]
+        others: std::collections::BTreeMap<String, Value>,
+    }
+    let server = Server::new("s")
+        .with(Tool::new("open").run(async |OpenArguments { a }: OpenArguments| a))
+        .with(Tool::new("rest").run(async |given: FlattenedArguments| given.a + given.others.len() as i64));
+    assert_eq!(call_text(&server, "open", &json!({ "a": 1, "b": 2 })), "1");
+    assert_eq!(call_text(&server, "rest", &json!({ "a": 1, "b": 2, "c": 3 })), "3");
 }
 
 #[test]
@@ -201,6 +224,7 @@ fn typed_tool_results_have_structured_content_and_a_schema() {
                 "b": { "type": "integer" },
             },
             "required": ["a", "b"],
+            "additionalProperties": false,
         },
         "outputSchema": { "type": "integer" },
     });

@@ -1,13 +1,17 @@
-//! Reads text files of the client's workspace, and nothing outside of it.
+//! Reads text files of one folder, and nothing outside of it.
 //!
-//! `FILE_ENCODING=utf-16le cargo run --example read_file` reads files of that encoding; UTF-8 unless set.
+//! `cargo run --example read_file -- FOLDER` serves the files of a folder, or else of the current one. A client with
+//! roots reads those of its roots that lie in the folder. `FILE_ENCODING=utf-16le` reads files of that encoding; UTF-8
+//! unless set.
+
+use std::path::PathBuf;
 
 use trunkline::prelude::*;
 use trunkline::{EnvPolicy, HostOptions, Sandbox};
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Wanted {
-    /// The file, absolute or below the first root.
+    /// The file, absolute, or relative to the first root or the folder.
     path: String,
 }
 
@@ -50,17 +54,20 @@ impl Encoding {
     }
 }
 
-async fn read(cx: Context, wanted: Wanted) -> Result<Json<File>, ToolError> {
+async fn read(cx: Context, sandbox: Sandbox, wanted: Wanted) -> Result<Json<File>, ToolError> {
     let encoding = cx.env("FILE_ENCODING");
     let encoding = Encoding::named(encoding.as_ref().map_or("", |name| name.expose()))?;
-    // The sandbox opens the file by walking from the root, so that no link or `..` leads out of it.
-    let bytes = Sandbox::of_roots().read(&cx, &wanted.path).await?;
+    let bytes = sandbox.read(&cx, &wanted.path).await?;
     Ok(Json(File { path: wanted.path, content: encoding.decode(bytes)?, encoding }))
 }
 
-/// Makes the server.
-pub(crate) fn server() -> Server {
-    Server::new("files").with(Tool::new("read_file").description("Reads a file of the workspace.").run(read))
+/// Makes the server of a folder.
+pub(crate) fn server(folder: PathBuf) -> Server {
+    // The folder is the operator's choice: the roots of a client would give it whatever it names. The sandbox opens
+    // files by walking from the folder, so that no link or `..` leads out of it.
+    let sandbox = Sandbox::within([folder]);
+    let read = move |cx: Context, wanted: Wanted| read(cx, sandbox.clone(), wanted);
+    Server::new("files").with(Tool::new("read_file").description("Reads a file of the folder.").run(read))
 }
 
 /// Names the variables that it may see.
@@ -72,5 +79,6 @@ pub(crate) fn options() -> HostOptions {
 
 #[tokio::main]
 async fn main() -> trunkline::Result<()> {
-    Ok(stdio().serve(server().host(options())?).await?)
+    let folder = std::env::args_os().nth(1).map_or_else(std::env::current_dir, |folder| Ok(folder.into()))?;
+    Ok(stdio().serve(server(folder.canonicalize()?).host(options())?).await?)
 }

@@ -10,6 +10,15 @@ use crate::call::{AskError, Context};
 
 /// Reads files for tools, and nothing outside of what the operator allows and the client works in.
 ///
+/// The client chooses its roots, so they are no permission: [`Sandbox::within`] is for servers that read files.
+///
+/// ```
+/// # use trunkline_server::{Context, Sandbox, SandboxError};
+/// async fn read(cx: Context, path: String) -> Result<Vec<u8>, SandboxError> {
+///     Sandbox::within(["/srv/notes"]).read(&cx, path).await
+/// }
+/// ```
+///
 /// Every path is walked from an open directory, step by step, so that neither `..` nor a symbolic link leads out of
 /// it, nor any change between a check and its use.
 #[derive(Clone, Debug)]
@@ -43,7 +52,8 @@ impl Sandbox {
         Self { allowed: None, max_bytes: 1 << 20 }
     }
 
-    /// Allows what the client works in, as far as it lies within these directories.
+    /// Allows these directories, as far as the client works in them: a client with roots reads below its roots alone,
+    /// and one without reads everything below the directories.
     pub fn within<P: Into<PathBuf>>(directories: impl IntoIterator<Item = P>) -> Self {
         Self { allowed: Some(directories.into_iter().map(Into::into).collect()), ..Self::of_roots() }
     }
@@ -55,18 +65,26 @@ impl Sandbox {
         self
     }
 
-    /// Reads a file. A relative path is taken from the primary root.
+    /// Reads a file. A relative path is taken from the primary root, or from the first allowed directory for a client
+    /// without roots.
     ///
     /// # Errors
     /// [`SandboxError`]: the path leads outside, or the file cannot be read.
     pub async fn read(&self, cx: &Context, path: impl AsRef<Path>) -> Result<Vec<u8>, SandboxError> {
-        let (roots, sandbox, path) = (cx.roots().await?, self.clone(), path.as_ref().to_owned());
+        let roots = match cx.roots().await {
+            Err(AskError::Unsupported { .. }) if self.allowed.is_some() => Vec::new(),
+            roots => roots?,
+        };
+        let (sandbox, path) = (self.clone(), path.as_ref().to_owned());
         let read = tokio::task::spawn_blocking(move || sandbox.read_now(&roots, &path)).await;
         read.unwrap_or_else(|error| Err(io::Error::other(error).into()))
     }
 
     fn read_now(&self, roots: &[Root], path: &Path) -> Result<Vec<u8>, SandboxError> {
-        let roots: Vec<PathBuf> = roots.iter().filter_map(root_path).collect();
+        let roots: Vec<PathBuf> = match &self.allowed {
+            Some(allowed) if roots.is_empty() => allowed.clone(),
+            _ => roots.iter().filter_map(root_path).collect(),
+        };
         let absolute = match roots.first() {
             Some(primary) => primary.join(path),
             None => return Err(SandboxError::Outside),
@@ -201,7 +219,12 @@ mod tests {
             (&within, &["w/elsewhere"], "w/elsewhere/file", OUTSIDE),
             (&within, &["w/../outside"], "w/../outside/file", OUTSIDE),
             (&elsewhere, &["w/p1"], "w/p1/file", OUTSIDE),
-            (&within, &[], "w/p1/file", OUTSIDE),
+            (&within, &[], "w/p1/file", "one"),
+            (&within, &[], "outside/file", OUTSIDE),
+            (&within, &[], "w/p1/out/file", OUTSIDE),
+            (&inner, &[], "w/p1/file", "one"),
+            (&inner, &[], "w/p2/file", OUTSIDE),
+            (&open, &[], "w/p1/file", OUTSIDE),
             (&inner, &["w"], "w/p1/file", "one"),
             (&inner, &["w"], "w/p2/file", OUTSIDE),
             (&inner, &["w"], "w/p1/sideways/file", OUTSIDE),
@@ -222,6 +245,10 @@ mod tests {
         let missing = within.read_now(&[root("w/p1")], &base.join("w/p1/none")).unwrap_err();
         assert!(matches!(missing, SandboxError::Unreadable(_)), "{missing}");
         assert_eq!(within.read_now(&[root("w/p1")], Path::new("sub/../file")).unwrap(), b"one");
+        assert_eq!(within.read_now(&[], Path::new("p1/file")).unwrap(), b"one");
+        let no_file = Root { uri: "https://example.com".to_owned(), ..Root::default() };
+        let outside = within.read_now(&[no_file], &base.join("w/p1/file")).unwrap_err();
+        assert!(matches!(outside, SandboxError::Outside), "{outside}");
     }
 
     #[test]

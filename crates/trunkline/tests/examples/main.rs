@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn read_file_reads_within_the_roots_in_the_encoding_of_the_environment() {
+    async fn read_file_reads_within_its_folder_in_the_encoding_of_the_environment() {
         let folder = folder();
         let utf16: Vec<u8> = "\u{feff}Grüße".encode_utf16().flat_map(u16::to_le_bytes).collect();
         std::fs::write(folder.join("inside/utf16"), &utf16).unwrap();
@@ -96,7 +96,7 @@ mod tests {
         let _ = std::fs::remove_file(folder.join("inside/link"));
         std::os::unix::fs::symlink(folder.join("secret"), folder.join("inside/link")).unwrap();
         let roots = json!({ "roots": [{ "uri": format!("file://{}/inside", folder.display()) }] });
-        let host = read_file::server().host(read_file::options()).unwrap();
+        let host = read_file::server(folder.join("inside")).host(read_file::options()).unwrap();
         let encoded = Some(("x-env-file-encoding", "utf-16le"));
         for (variable, path, expected) in [
             (None, "inside/utf8", Ok("Grüße")),
@@ -120,6 +120,24 @@ mod tests {
                         assert!(answer.to_string().contains(part), "{path}: {answer}");
                     }
                 }
+            }
+        }
+        // The folder of the operator counts, and not what a client calls its root; nor does a client need one.
+        let everything = json!({ "roots": [{ "uri": "file:///" }] });
+        for (capabilities, path, expected) in [
+            (json!({ "roots": {} }), "/etc/passwd".into(), None),
+            (json!({ "roots": {} }), folder.join("secret"), None),
+            (json!({ "roots": {} }), folder.join("inside/utf8"), Some("Grüße")),
+            (json!({}), "/etc/passwd".into(), None),
+            (json!({}), folder.join("inside/utf8"), Some("Grüße")),
+            (json!({}), "utf8".into(), Some("Grüße")),
+        ] {
+            for mut caller in Caller::both(&host, capabilities.clone(), None).await {
+                let answer = caller.call("read_file", &json!({ "path": path }), &everything).await;
+                let content = &answer["result"]["structuredContent"]["content"];
+                assert_eq!(content.as_str(), expected, "{path:?}: {answer}");
+                let refused = answer.to_string().contains("outside of what may be read");
+                assert_eq!(refused, expected.is_none(), "{path:?}: {answer}");
             }
         }
         std::fs::remove_dir_all(folder).unwrap();

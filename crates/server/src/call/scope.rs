@@ -41,7 +41,8 @@ impl CallScope {
 pub(crate) struct SessionState {
     pub(crate) states: SessionStates,
     pub(crate) roots: ClientRoots,
-    pub(crate) env: Env,
+    /// The variables of the request that opened the session, or of the last `GET` that brought any.
+    env: Mutex<Env>,
     /// The versions of the handler's lists that the client was shown.
     pub(crate) shown_lists: ShownLists,
     /// The client's change subscription, while there is one.
@@ -66,9 +67,20 @@ impl SessionState {
         Self {
             states: SessionStates::new(record.id, state_id, core.states.clone()),
             roots: ClientRoots::new(client.roots(), core.roots_on_demand, info_roots),
-            env,
+            env: Mutex::new(env),
             shown_lists: ShownLists::default(),
             notifier: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn env(&self) -> Env {
+        self.env.lock().clone()
+    }
+
+    /// Replaces the variables of the session, unless there are none.
+    pub(crate) fn replace_env(&self, env: Env) {
+        if !env.is_empty() {
+            *self.env.lock() = env;
         }
     }
 

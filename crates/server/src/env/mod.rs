@@ -81,7 +81,7 @@ impl Context {
     /// Returns an environment variable of the caller, if it has one and the operator allows it.
     ///
     /// Over standard input and output it is one of this process; over HTTP it came in an `X-Env-*` header of this
-    /// request, or of the one that opened its legacy session. The operator's allow list is
+    /// request, or of the one that opened its legacy session or its stream. The operator's allow list is
     /// [`HostOptions::env`](crate::HostOptions::env).
     pub fn env(&self, name: &str) -> Option<Secret> {
         self.shared().with_caller(|caller| caller.env.get(name))

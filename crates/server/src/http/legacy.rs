@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use futures_util::stream::{self, Stream};
 use http::{HeaderValue, Response, StatusCode};
+use trunkline_http1::server::RequestHead;
 use trunkline_protocol::envelope::MessageOrBatch;
 use trunkline_protocol::era::HeaderOccurrence;
 use trunkline_protocol::{Era, Refusal, Request, RequestId, Revision, RevisionSet};
@@ -131,9 +132,11 @@ impl HttpServiceInner {
         }
     }
 
-    /// Opens a standalone stream, or resumes an earlier stream.
+    /// Opens a standalone stream, or resumes an earlier stream. Variables that the request carries are those of the
+    /// session from here on.
     pub(super) async fn handle_get(
         self: &Arc<Self>,
+        head: &RequestHead,
         headers: &McpHeaders<'_>,
         principal: &Principal,
     ) -> HttpResult {
@@ -142,10 +145,12 @@ impl HttpServiceInner {
         if !headers.accepts().stream {
             return Err(fail(Refusal::NOT_ACCEPTABLE.with_message("a GET needs Accept: text/event-stream")));
         }
+        let env = self.env(head).map_err(fail)?;
         let session = self.session(headers, principal).await.map_err(fail)?;
         if self.core.shutdown.is_draining() {
             return Err(fail(Refusal::SHUTTING_DOWN));
         }
+        session.state().replace_env(env);
         let last = match headers.last_event_id {
             HeaderOccurrence::Absent => None,
             HeaderOccurrence::Once(value) => Some(std::str::from_utf8(value).ok().and_then(EventId::parse)),

@@ -63,7 +63,7 @@ impl HttpServiceInner {
         let mut response = match route {
             HttpRoute::Endpoint => {
                 let answered = match *head.method() {
-                    Method::GET => self.handle_get(headers, &sender.principal).await,
+                    Method::GET => self.handle_get(head, headers, &sender.principal).await,
                     Method::DELETE => self.handle_delete(headers, &sender.principal).await,
                     _ => Err((Refusal::NOT_ALLOWED, None)),
                 };

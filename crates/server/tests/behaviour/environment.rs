@@ -46,6 +46,29 @@ async fn env_headers_apply_per_modern_request_and_per_legacy_session() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn env_headers_of_a_get_apply_to_its_session_from_then_on() {
+    let host = host(&tenant(), &["TENANT"]);
+    let bare = Client::new(&host).over(LOCAL);
+    let session = bare.clone().initialized("2025-03-26").await;
+    let other = bare.initialized("2025-03-26").await;
+    let call = legacy_tool(1, "tenant");
+    assert_eq!(tool_text(&session.post(&call).await.answer().await), "nobody");
+    let malformed = session.clone().with("x-env-tenant", "a\tb").get().await;
+    assert_eq!(malformed.status, 400);
+    let stream = session.clone().with("x-env-tenant", "ann").get().await;
+    assert_eq!(stream.status, 200);
+    assert_eq!(tool_text(&session.post(&call).await.answer().await), "ann");
+    assert_eq!(tool_text(&other.post(&call).await.answer().await), "nobody", "of another session");
+    drop(stream);
+    assert_eq!(session.get().await.status, 200);
+    assert_eq!(
+        tool_text(&session.post(&call).await.answer().await),
+        "ann",
+        "a GET without variables keeps them"
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn env_headers_are_ignored_without_tls_or_loopback() {
     let host = host(&tenant(), &["TENANT"]);
     let trusting = HttpServerOptions { unknown_peer: ENCRYPTED, ..HttpServerOptions::default() };
@@ -136,6 +159,7 @@ async fn secret_in_handler_output_is_redacted() {
     let host = host(&Server::new("s").with(Tool::new("leak").run(leak)), &["API_KEY"]);
     let client = Client::new(&host).over(LOCAL).with("x-env-api-key", KEY);
     let session = client.clone().initialized("2025-11-25").await.without("x-env-api-key");
+    session.post(&legacy(0, "logging/setLevel", json!({ "level": "debug" }))).await.answer().await;
     for how in ["said", "failed", "refused"] {
         let arguments = json!({ "how": how });
         let modern =

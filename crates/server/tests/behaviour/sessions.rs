@@ -257,6 +257,7 @@ async fn each_session_gets_logs_of_its_own_level() {
     let [mild, grave] = [Client::of(&service), Client::of(&service)];
     let mild = mild.initialized("2025-11-25").await;
     let grave = grave.initialized("2025-06-18").await;
+    assert_eq!(levels_heard(&mild).await, [""; 0], "no logs before a level is set");
     for (client, level) in [(&mild, "debug"), (&grave, "critical")] {
         let set = client.post(&legacy(1, "logging/setLevel", json!({ "level": level }))).await;
         assert_eq!(set.answer().await["result"], json!({}));

@@ -21,6 +21,9 @@ use crate::change::{ChangeSubscriber, ChangeSubscription};
 use crate::metrics::process::GaugeGuard;
 use crate::party::ClientParty;
 
+/// The level of a session whose client has set none; no [`LoggingLevel`] has this number.
+const NO_LEVEL: u8 = u8::MAX;
+
 /// A session on this node: its record, and its current activity.
 ///
 /// Idle, it holds empty tables that have allocated nothing.
@@ -77,12 +80,13 @@ impl SessionActivity {
 
 impl LiveSession {
     pub(crate) fn new(record: SessionRecord, state: SessionState, now: Timestamp) -> Self {
-        let level = record.log_level.unwrap_or(LoggingLevel::Info);
+        // No log messages before the client sets a level; the specification leaves that to the server.
+        let level = record.log_level.map_or(NO_LEVEL, |level| level as u8);
         Self {
             remote_address: None,
             party: ClientParty::new(&record.principal, None),
             record,
-            level: AtomicU8::new(level as u8),
+            level: AtomicU8::new(level),
             last_used: AtomicU64::new(now.0),
             store_touched: AtomicU64::new(now.0),
             initialized: AtomicBool::new(false),
@@ -150,7 +154,7 @@ impl LiveSession {
             state_id: Some(self.state.states.id()),
             log_level: self.level(),
             progress_token,
-            env: self.state.env.clone(),
+            env: self.state.env(),
             grant: None,
         }
     }

@@ -27,6 +27,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::stream::{SelectAll, Stream as _};
 use tokio::sync::futures::OwnedNotified;
+use tracing::Span;
 use trunkline_protocol::envelope::{self, MalformedMessage, MessageOrBatch};
 use trunkline_protocol::era::{self, MessageRoute};
 use trunkline_protocol::{Message, Refusal, Request, RequestId, Revision, emit};
@@ -46,6 +47,7 @@ use crate::edge::legacy::{self, LiveSession};
 use crate::edge::modern::{self, RequestOrigin, SubscriptionStream};
 use crate::edge::{CallEvent, MessageStart, id_in_use};
 use crate::env::Env;
+use crate::message_tracing::{log_sent, message_span};
 use crate::metrics::process;
 use crate::server_core::ServerCore;
 
@@ -156,7 +158,7 @@ impl<C: Channel> ChannelServer<C> {
                 }
                 self.send_event(event);
             }
-            ChannelCallEvent::Started(id, start) => {
+            ChannelCallEvent::Started(id, start, span) => {
                 let was_cancelled =
                     matches!(self.modern_calls.remove(&id), Some(ModernCallStatus::Cancelled));
                 match start {
@@ -166,7 +168,7 @@ impl<C: Channel> ChannelServer<C> {
                     }
                     _ => {}
                 }
-                self.begin(start, cx);
+                self.begin(start, span, cx);
             }
         }
     }
@@ -260,7 +262,7 @@ impl<C: Channel> ChannelServer<C> {
                 Some(session) => {
                     self.refuse_duplicate_ids(&mut messages);
                     let begun = legacy::begin_batch(&self.core, &session, messages, &self.transport());
-                    self.begin(begun.hold_permit(reserved), cx);
+                    self.begin(begun.hold_permit(reserved), Span::none(), cx);
                     self.request_roots();
                 }
                 None => self.send_error(None, &legacy::batch_not_allowed()),
@@ -268,19 +270,28 @@ impl<C: Channel> ChannelServer<C> {
         }
     }
 
-    fn receive_one(&mut self, message: Message, reserved: Option<BytePermit>, cx: &mut Context<'_>) {
+    fn receive_one(&mut self, mut message: Message, reserved: Option<BytePermit>, cx: &mut Context<'_>) {
+        let span = message_span(&mut message);
         match (era::route_channel(&message, self.session.is_some()), message) {
-            (MessageRoute::Modern, Message::Request(request)) => self.receive_modern(request, reserved, cx),
+            (MessageRoute::Modern, Message::Request(request)) => {
+                self.receive_modern(request, reserved, span, cx)
+            }
             (MessageRoute::Initialize, Message::Request(request)) => self.initialize(&request),
             (MessageRoute::Refuse(refusal), Message::Request(request)) => {
                 self.send_error(Some(&request.id), &refusal);
             }
-            (MessageRoute::Session, message) => self.receive_legacy(message, reserved, cx),
+            (MessageRoute::Session, message) => self.receive_legacy(message, reserved, span, cx),
             _ => {}
         }
     }
 
-    fn receive_modern(&mut self, request: Request, reserved: Option<BytePermit>, cx: &mut Context<'_>) {
+    fn receive_modern(
+        &mut self,
+        request: Request,
+        reserved: Option<BytePermit>,
+        span: Span,
+        cx: &mut Context<'_>,
+    ) {
         let is_legacy = |session: &Arc<LiveSession>| session.has_call(&request.id);
         if self.is_modern(&request.id) || self.session.as_ref().is_some_and(is_legacy) {
             self.channel.send(&modern::refuse(Some(&request.id), &id_in_use()).message);
@@ -294,16 +305,19 @@ impl<C: Channel> ChannelServer<C> {
                 let (connection, remote_address) = (Some(self.id), self.remote_address);
                 let sender = RequestOrigin { principal, connection, remote_address, env, grant };
                 let begun = modern::begin(&self.core, request, admitted, sender);
-                self.begin(begun.hold_permit(reserved), cx);
+                self.begin(begun.hold_permit(reserved), span, cx);
             }
             Err(refusal) => self.channel.send(&modern::refuse(Some(&request.id), &refusal).message),
         }
     }
 
-    fn begin(&mut self, start: MessageStart, cx: &mut Context<'_>) {
+    fn begin(&mut self, start: MessageStart, span: Span, cx: &mut Context<'_>) {
         match start {
             MessageStart::Accepted => {}
-            MessageStart::Response(answer) => self.channel.send(&answer.message),
+            MessageStart::Response(answer) => {
+                self.channel.send(&answer.message);
+                log_sent(&span);
+            }
             MessageStart::Subscription(listen) => {
                 self.start_subscription(*listen);
                 // Its changes are first polled in the next turn.
@@ -311,18 +325,19 @@ impl<C: Channel> ChannelServer<C> {
             }
             MessageStart::Deferred(id, future) => {
                 self.modern_calls.insert(id.clone(), ModernCallStatus::Resuming);
-                self.calls.push(ChannelCall::Deferred(id, future));
+                self.calls.push(ChannelCall::Deferred(id, future, span));
             }
             MessageStart::Call(mut exchange) => {
                 if let Poll::Ready(event) = exchange.poll_event(cx)
                     && !self.send_event(event)
                 {
+                    log_sent(&span);
                     return;
                 }
                 if let (Some(id), Some(state)) = (exchange.modern_id(), exchange.modern_state()) {
                     self.modern_calls.insert(id.clone(), ModernCallStatus::Running(state));
                 }
-                self.calls.push(ChannelCall::Running(exchange));
+                self.calls.push(ChannelCall::Running(exchange, span));
             }
         }
     }

@@ -39,6 +39,7 @@ mod input_round;
 mod interceptor;
 mod json;
 mod limits;
+mod message_tracing;
 mod metrics;
 mod part;
 mod party;

@@ -20,6 +20,7 @@ mod locked_state;
 mod notification;
 mod notification_queue;
 mod outcome;
+mod own_trace;
 mod received_input;
 mod scope;
 
@@ -34,4 +35,5 @@ pub(crate) use self::elicitation::elicitation_complete;
 pub(crate) use self::executing_call::{CallProgress, ExecutingCall};
 pub(crate) use self::notification::PendingAction;
 pub use self::outcome::{BoxFuture, Handler, HandlerContinuation, HandlerOutcome, IncomingCall, InputRound};
+pub(crate) use self::own_trace::ensure_trace;
 pub(crate) use self::scope::{CallScope, SessionState};

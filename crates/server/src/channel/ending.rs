@@ -115,8 +115,8 @@ impl<C: Channel> ChannelServer<C> {
         let calls = self.unanswered();
         for call in std::mem::take(&mut self.calls) {
             let message = match call {
-                ChannelCall::Running(exchange) => exchange.abort(&refusal).message,
-                ChannelCall::Deferred(id, _) => modern::refuse(Some(&id), &refusal).message,
+                ChannelCall::Running(exchange, _) => exchange.abort(&refusal).message,
+                ChannelCall::Deferred(id, ..) => modern::refuse(Some(&id), &refusal).message,
                 ChannelCall::Done => continue,
             };
             self.channel.send(&message);

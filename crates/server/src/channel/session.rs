@@ -1,6 +1,7 @@
 use std::sync::Arc;
 use std::task::Context;
 
+use tracing::Span;
 use trunkline_protocol::envelope::MalformedMessage;
 use trunkline_protocol::{Era, Message, Method, Notification, Refusal, Request, RequestId, Revision, era};
 use trunkline_transport::Channel;
@@ -21,6 +22,7 @@ impl<C: Channel> ChannelServer<C> {
         &mut self,
         message: Message,
         reserved: Option<BytePermit>,
+        span: Span,
         cx: &mut Context<'_>,
     ) {
         if let Message::Notification(note) = &message {
@@ -33,7 +35,7 @@ impl<C: Channel> ChannelServer<C> {
             (Some(session), message) => {
                 let begun =
                     legacy::begin(&self.core, session, message, &self.transport()).hold_permit(reserved);
-                self.begin(begun, cx);
+                self.begin(begun, span, cx);
                 self.request_roots();
             }
             // A ping is answered in any state.

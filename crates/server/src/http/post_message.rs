@@ -69,7 +69,7 @@ impl HttpServiceInner {
         reserved: Option<BytePermit>,
     ) -> PostStart<'a> {
         let headers = post.headers;
-        let message = match envelope::read(bytes, self.core.limits.bounds) {
+        let mut message = match envelope::read(bytes, self.core.limits.bounds) {
             Ok(MessageOrBatch::One(message)) => message,
             Ok(batch) => {
                 if matches!(headers.session, HeaderOccurrence::Absent) {
@@ -84,7 +84,7 @@ impl HttpServiceInner {
             if let HeaderOccurrence::Once(version) = headers.version { Some(version) } else { None };
         let has_session = !matches!(headers.session, HeaderOccurrence::Absent);
         let route = era::route_http(&message, version, has_session);
-        request_tracing::log_route(&message, &route);
+        request_tracing::log_route(&mut message, &route);
         match (route, message) {
             (MessageRoute::Modern, Message::Request(request)) => {
                 self.handle_modern(post, request, env, reserved)

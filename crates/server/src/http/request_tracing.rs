@@ -1,13 +1,15 @@
-//! Tracing of a request on its path through the endpoint, at the level `DEBUG`.
+//! Tracing of a request on its path through the server, at the level `DEBUG`.
 
+use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{Method, Response};
 use tracing::Span;
 use tracing::field::{Empty, display};
 use trunkline_protocol::era::MessageRoute;
-use trunkline_protocol::{Message, TraceContext};
+use trunkline_protocol::{ByteString, JsonObject, Message, Params, RawJson};
 
 use super::body::McpResponseBody;
+use crate::call::ensure_trace;
 
 /// Makes the span of a request; of the peer's text it repeats only values that are known here.
 pub(super) fn request_span(method: &Method) -> Span {
@@ -26,15 +28,13 @@ pub(super) fn request_span(method: &Method) -> Span {
     span
 }
 
-/// Logs the route of a message, and adds its trace context to the span of the request.
-pub(super) fn log_route(message: &Message, route: &MessageRoute) {
+/// Logs the route of a message, and adds its trace to the span of the request.
+pub(super) fn log_route(message: &mut Message, route: &MessageRoute) {
     if !tracing::enabled!(tracing::Level::DEBUG) {
         return;
     }
-    if let Message::Request(request) = message
-        && let Some(trace) = TraceContext::read(request.params.meta.as_ref())
-    {
-        Span::current().record("trace_id", display(trace.trace));
+    if let Message::Request(request) = message {
+        Span::current().record("trace_id", display(ensure_trace(&mut request.params)));
     }
     let route = match route {
         MessageRoute::Modern => "modern",
@@ -43,6 +43,30 @@ pub(super) fn log_route(message: &Message, route: &MessageRoute) {
         _ => "none",
     };
     tracing::debug!(route, "routed");
+}
+
+/// Adds the trace of a message of HTTP+SSE to the span of the request, and to the message: its stream reads it from
+/// there. `most` is the most bytes that a message may have.
+pub(super) fn trace_posted(message: Bytes, most: usize) -> Bytes {
+    /// The bytes that a trace adds to a message, at most.
+    const ADDED: usize = 128;
+    if !tracing::enabled!(tracing::Level::DEBUG) || message.len().saturating_add(ADDED) > most {
+        return message;
+    }
+    with_trace(&message).unwrap_or(message)
+}
+
+fn with_trace(message: &Bytes) -> Option<Bytes> {
+    let mut members = JsonObject::parse(&ByteString::try_from(message.clone()).ok()?).ok()?;
+    members.get("id").and(members.get("method"))?;
+    let mut sent = members.get("params").map_or(Ok(JsonObject::new()), RawJson::members).ok()?;
+    let meta = sent.take("_meta").map(|meta| meta.members()).transpose().ok()?;
+    let mut params = Params { members: sent, meta };
+    Span::current().record("trace_id", display(ensure_trace(&mut params)));
+    let Params { members: mut sent, meta } = params;
+    sent.set("_meta", meta?.to_raw());
+    members.set("params", sent.to_raw());
+    Some(Bytes::copy_from_slice(members.to_raw().as_str().as_bytes()))
 }
 
 /// Logs the response; where it is a stream, its events are still to come.

@@ -27,6 +27,7 @@ use super::endpoint::{HttpResult, HttpServiceInner, accepted_with, event_stream_
 use super::mcp_headers::McpHeaders;
 use super::options::SsePaths;
 use super::refusal_response::{named_revision, refusal_response};
+use super::request_tracing;
 use crate::admission::KeyQuota;
 use crate::channel::ChannelServer;
 
@@ -194,6 +195,7 @@ impl HttpServiceInner {
         let (bytes, reserved) = body::read_body(body, &self.core).await.map_err(fail)?;
         // The stream would report the error too, but not which of the messages was meant.
         let id = check_message(bytes.clone(), limits.bounds)?;
+        let bytes = request_tracing::trace_posted(bytes, limits.message_bytes);
         match tokio::time::timeout(limits.body_timeout, inbox.push(bytes, reserved)).await {
             Ok(Ok(())) => Ok(accepted_with("Accepted")),
             Ok(Err(InboxError::Closed)) => Err((stream_not_found(), id)),

@@ -40,6 +40,9 @@ pub struct CommandConfig {
     /// Variables of our own environment that it gets too.
     #[serde(default)]
     pub inherit: Vec<String>,
+    /// Variables of the caller, allowed with `serve --env`, that it gets.
+    #[serde(default)]
+    pub caller_env: Vec<String>,
     /// How long it may run. Default 60 s.
     #[schemars(with = "Option<String>", regex(pattern = DurationText::PATTERN))]
     timeout: Option<DurationText>,

@@ -79,6 +79,7 @@ impl DescribedCommand {
             .0
             .keys()
             .chain(&config.inherit)
+            .chain(&config.caller_env)
             .find(|name| name.is_empty() || name.contains(['=', '\0']))
         {
             faults.push(CommandFault::new(&["env"], format!("`{name}` is not a valid variable name")));
@@ -129,7 +130,8 @@ impl DescribedCommand {
     /// Returns the names of the variables that the command gets in addition to the minimal environment and its
     /// arguments.
     pub fn environment(&self) -> Vec<&str> {
-        self.config.env.0.keys().chain(&self.config.inherit).map(String::as_str).collect()
+        let CommandConfig { env, inherit, caller_env, .. } = &self.config;
+        env.0.keys().chain(inherit).chain(caller_env).map(String::as_str).collect()
     }
 
     /// Returns the tool annotations.
@@ -268,7 +270,7 @@ impl DescribedCommand {
         }
         let child = CommandProcess {
             title: self.name.clone(),
-            command: self.command(&prepared),
+            command: self.command_for(context, &prepared),
             limits: self.limits(),
             result_format: if self.config.output == OutputFormat::Json {
                 ResultFormat::Json
@@ -280,6 +282,13 @@ impl DescribedCommand {
         let result = child.run(context).await;
         drop(prepared.file);
         result
+    }
+
+    /// Returns the command with the variables of its caller.
+    fn command_for(&self, context: &Context, prepared: &PreparedCommand) -> Command {
+        let names = self.config.caller_env.iter();
+        let variables = names.filter_map(|name| Some((name, context.env(name)?)));
+        variables.fold(self.command(prepared), |command, (name, value)| command.env(name, value.expose()))
     }
 
     fn command(&self, prepared: &PreparedCommand) -> Command {

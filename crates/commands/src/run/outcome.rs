@@ -7,7 +7,7 @@ use trunkline_server::protocol::model::{CallToolResult, Content};
 use trunkline_server::protocol::{JsonObject, RawJson};
 use trunkline_transport::process::{CapturedOutput, ExitCause, ProcessExit, RunLimits, RunOutput};
 
-use super::output_store::OutputSpill;
+use super::output_store::{OutputOwner, OutputSpill};
 
 /// The `_meta` keys for how the command ended.
 const EXIT_CODE_KEY: &str = "trunkline/exitCode";
@@ -73,7 +73,7 @@ impl CommandOutcome<'_> {
         let outputs = [(stdout, &self.stdout, "output"), (stderr, &self.stderr, "errors")];
         let links = outputs.into_iter().filter_map(|(spill, captured, what)| {
             let name = format!("{what} of {}", self.title);
-            spill.store(&captured.bytes, context.principal(), name).map(Content::link)
+            spill.store(&captured.bytes, OutputOwner::of_call(context), name).map(Content::link)
         });
         links.collect()
     }

@@ -1,4 +1,4 @@
-//! Stores outputs that are too long for a result, for a while and for the principal that caused them.
+//! Stores outputs that are too long for a result, for a while and for the caller that caused them.
 //!
 //! # Invariants
 //!
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, MutexGuard};
 use trunkline_server::protocol::model::{self, ReadResourceResult, ResourceContents};
-use trunkline_server::session::Principal;
+use trunkline_server::session::{Principal, SessionId};
 use trunkline_server::{BoxFuture, Context, ResourceProvider, ToolError};
 
 /// The most bytes of one output.
@@ -56,14 +56,32 @@ impl Default for OutputStore {
 #[derive(Debug)]
 struct StoredOutput {
     id: String,
-    owner: Principal,
+    owner: OutputOwner,
     stored_at: Instant,
     output: Arc<Mutex<SpillFile>>,
 }
 
+/// The caller that an output belongs to: its principal, and for anonymous callers also the client, since all of them
+/// are one principal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct OutputOwner {
+    principal: Principal,
+    client: Option<SessionId>,
+}
+
+impl OutputOwner {
+    /// Returns the owner of the outputs of a call.
+    pub(super) fn of_call(context: &Context) -> Self {
+        context.with_caller(|caller| {
+            let is_anonymous = caller.principal == Principal::Anonymous;
+            Self { principal: caller.principal.clone(), client: caller.client_id().filter(|_| is_anonymous) }
+        })
+    }
+}
+
 impl OutputStore {
     /// Stores an output, and returns its resource.
-    fn insert(&self, output: SpillFile, owner: Principal, name: String) -> Option<model::Resource> {
+    fn insert(&self, output: SpillFile, owner: OutputOwner, name: String) -> Option<model::Resource> {
         let mut random = [0; 16];
         getrandom::fill(&mut random).ok()?;
         let id = random.iter().fold(String::new(), |mut id, byte| {
@@ -85,8 +103,8 @@ impl OutputStore {
         Some(link)
     }
 
-    /// Returns an output of this principal; `None` for outputs of other principals.
-    fn find(&self, uri: &str, reader: &Principal) -> Option<Arc<Mutex<SpillFile>>> {
+    /// Returns an output of this caller; `None` for outputs of others.
+    fn find(&self, uri: &str, reader: &OutputOwner) -> Option<Arc<Mutex<SpillFile>>> {
         let id = uri.strip_prefix(URI_PREFIX)?;
         let outputs = self.lock();
         let found = outputs.iter().find(|stored| stored.id == id && stored.owner == *reader)?;
@@ -200,7 +218,7 @@ impl OutputSpill {
     }
 
     /// Stores the whole output, once its beginning is known, and returns its resource.
-    pub(crate) fn store(self, beginning: &[u8], owner: Principal, name: String) -> Option<model::Resource> {
+    pub(crate) fn store(self, beginning: &[u8], owner: OutputOwner, name: String) -> Option<model::Resource> {
         let mut spill_file = self.file.filter(|spill_file| spill_file.length > beginning.len() as u64)?;
         spill_file.file.seek(SeekFrom::Start(0)).ok()?;
         spill_file.file.write_all(beginning).ok()?;
@@ -234,7 +252,7 @@ impl ResourceProvider for OutputStoreProvider {
         uri: &str,
         context: Context,
     ) -> BoxFuture<'static, Result<Option<ReadResourceResult>, ToolError>> {
-        let (found, uri) = (self.0.find(uri, &context.principal()), uri.to_owned());
+        let (found, uri) = (self.0.find(uri, &OutputOwner::of_call(&context)), uri.to_owned());
         Box::pin(async move {
             let Some(output) = found else { return Ok(None) };
             let read = move || output.lock().read();
@@ -260,11 +278,15 @@ mod tests {
     ) -> Option<model::Resource> {
         let mut spill = OutputSpill::new(Some(store.clone()));
         rest.iter().for_each(|bytes| spill.push(beginning.len(), bytes));
-        spill.store(beginning, owner.clone(), "output".to_owned())
+        spill.store(beginning, owned_by(owner), "output".to_owned())
+    }
+
+    fn owned_by(principal: &Principal) -> OutputOwner {
+        OutputOwner { principal: principal.clone(), client: None }
     }
 
     fn read(store: &OutputStore, uri: &str, reader: &Principal) -> Option<Vec<u8>> {
-        let found = store.find(uri, reader)?;
+        let found = store.find(uri, &owned_by(reader))?;
         let read = found.lock().read();
         Some(read.unwrap())
     }
@@ -286,6 +308,20 @@ mod tests {
         }
         let other = put(&store, b"", &[b"x"], &ann).unwrap();
         assert_ne!(other.uri, link.uri);
+    }
+
+    #[test]
+    fn anonymous_clients_read_only_outputs_of_their_own_session() {
+        let store: Arc<OutputStore> = Arc::default();
+        let client = || OutputOwner { principal: Principal::Anonymous, client: Some(SessionId::random()) };
+        let (one, other) = (client(), client());
+        let mut spill = OutputSpill::new(Some(store.clone()));
+        spill.push(0, b"secret");
+        let link = spill.store(b"", one.clone(), "output".to_owned()).unwrap();
+        assert!(store.find(&link.uri, &one).is_some());
+        for reader in [&other, &owned_by(&Principal::Anonymous)] {
+            assert!(store.find(&link.uri, reader).is_none(), "{reader:?}");
+        }
     }
 
     #[test]

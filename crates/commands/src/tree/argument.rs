@@ -159,6 +159,8 @@ impl ClapArgument {
             ArgumentArity::Repeated | ArgumentArity::Delimited => {
                 list(&one.into(), self.required.into(), usize::MAX)
             }
+            // An empty list means that an optional argument is absent.
+            ArgumentArity::Sequence { least: 1, most } => list(&one.into(), self.required.into(), *most),
             ArgumentArity::Sequence { least, most } => list(&one.into(), *least, *most),
             ArgumentArity::Sequences { least, most } => {
                 list(&list(&one.into(), *least, *most), self.required.into(), usize::MAX)

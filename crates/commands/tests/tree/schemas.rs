@@ -58,8 +58,9 @@ fn every_clap_argument_kind_has_its_schema() {
             long("a").num_args(0..=1),
             json!({ "anyOf": [{ "type": "string" }, { "const": true, "description": "without a value" }] }),
         ),
+        (Arg::new("a").num_args(1..), json!({ "type": "array", "items": { "type": "string" } })),
         (
-            Arg::new("a").num_args(1..),
+            Arg::new("a").num_args(1..).required(true),
             json!({ "type": "array", "minItems": 1, "items": { "type": "string" } }),
         ),
     ] {

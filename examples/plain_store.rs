@@ -1,75 +1,58 @@
-//! A store of one's own for legacy sessions: the shortest one that keeps every promise of the trait.
+//! A store of one's own for legacy sessions: one file for each session, in a folder.
 //!
-//! `cargo run --example plain_store` serves with it at http://127.0.0.1:3000/mcp. A store that outlives its process is
-//! `examples/sqlite`.
+//! The store of the crate keeps the limits, the owners and the times; what is left is to write and to remove files. The
+//! names of the files are secrets, so the folder is for its owner alone.
+//! `cargo run --example plain_store` serves with it at http://127.0.0.1:3000/mcp. A store with transactions is
+//! `examples/sqlite`, and one for large numbers of sessions is the feature `store-file`.
 
-use std::collections::HashMap;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard};
 use trunkline::server::http::{self, HttpServerOptions};
 use trunkline::session::{
-    BoxFuture, Principal, SessionId, SessionLimits, SessionRecord, SessionStore, StoreError, Timestamp,
+    BoxFuture, MemorySessions, Principal, SessionId, SessionLimits, SessionRecord, SessionStore, StoreError,
+    Timestamp,
 };
 use trunkline::{HostOptions, Server, Tool};
 
-/// A session and when it was last used.
-type Kept = (SessionRecord, Timestamp);
-
 #[derive(Debug)]
-pub(crate) struct PlainStore(SessionLimits, Mutex<HashMap<SessionId, Kept>>);
+pub(crate) struct FolderStore(MemorySessions, PathBuf);
 
-impl PlainStore {
-    pub(crate) fn new(limits: SessionLimits) -> Self {
-        Self(limits, Mutex::default())
-    }
-
-    fn kept(&self) -> MutexGuard<'_, HashMap<SessionId, Kept>> {
-        self.1.lock()
-    }
-
-    fn is_over(&self, (record, used): &Kept, now: Timestamp) -> bool {
-        used.plus(self.0.idle).min(record.created.plus(self.0.absolute)) <= now
-    }
-
-    /// Does something with a session that is not over and belongs to whoever asks, and starts its idle clock again.
-    fn with<T>(
-        &self,
-        id: SessionId,
-        owner: Option<&Principal>,
-        now: Timestamp,
-        act: impl FnOnce(&mut SessionRecord) -> T,
-    ) -> Option<T> {
-        let mut kept = self.kept();
-        let found =
-            kept.get_mut(&id).filter(|found| owner.is_none_or(|owner| *owner == found.0.principal))?;
-        if self.is_over(found, now) {
-            return None;
+impl FolderStore {
+    /// Opens the store in a folder, with the sessions that are there.
+    pub(crate) async fn open(folder: PathBuf, limits: SessionLimits) -> std::io::Result<Self> {
+        let sessions = MemorySessions::new(limits);
+        for entry in std::fs::read_dir(&folder)? {
+            if let Ok(record) = SessionRecord::from_json(&std::fs::read_to_string(entry?.path())?) {
+                // Their idle time starts again; one that does not fit any more is left out.
+                let created = record.created;
+                let _ = sessions.create(record, created.max(now())).await;
+            }
         }
-        found.1 = found.1.max(now);
-        Some(act(&mut found.0))
+        Ok(Self(sessions, folder))
+    }
+
+    fn write(&self, record: &SessionRecord) -> Result<(), StoreError> {
+        let path = self.1.join(record.id.to_string());
+        std::fs::write(path, record.to_json()).map_err(|error| StoreError::Unavailable(error.to_string()))
+    }
+
+    fn remove(&self, id: SessionId) {
+        // A file that stays is one of a session that is expired when it is read.
+        let _ = std::fs::remove_file(self.1.join(id.to_string()));
     }
 }
 
-impl SessionStore for PlainStore {
-    fn create(&self, record: SessionRecord, now: Timestamp) -> BoxFuture<'_, Result<(), StoreError>> {
-        let mut kept = self.kept();
-        let of_owner = kept.values().filter(|(other, _)| other.principal == record.principal).count();
-        let is_one_party = matches!(record.principal, Principal::Named(_));
-        let refusal = if !record.fits(&self.0) {
-            Some(StoreError::TooLarge)
-        } else if kept.contains_key(&record.id) {
-            Some(StoreError::Duplicate)
-        } else if kept.len() >= self.0.total {
-            Some(StoreError::Full)
-        } else {
-            (is_one_party && of_owner >= self.0.per_principal).then_some(StoreError::PrincipalQuotaExceeded)
-        };
-        if refusal.is_none() {
-            kept.insert(record.id, (record.into_owned_buffers(), now));
-        }
-        ready(refusal.map_or(Ok(()), Err))
+type Reply<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
+
+impl SessionStore for FolderStore {
+    fn create(&self, record: SessionRecord, now: Timestamp) -> Reply<'_, ()> {
+        Box::pin(async move {
+            self.0.create(record.clone(), now).await?;
+            self.write(&record)
+        })
     }
 
     fn get<'a>(
@@ -77,68 +60,66 @@ impl SessionStore for PlainStore {
         id: SessionId,
         principal: &'a Principal,
         now: Timestamp,
-    ) -> BoxFuture<'a, Result<Option<SessionRecord>, StoreError>> {
-        ready(Ok(self.with(id, Some(principal), now, |record| record.clone())))
+    ) -> Reply<'a, Option<SessionRecord>> {
+        self.0.get(id, principal, now)
     }
 
-    fn update(&self, new: SessionRecord, now: Timestamp) -> BoxFuture<'_, Result<bool, StoreError>> {
-        if !new.fits(&self.0) {
-            return ready(Err(StoreError::TooLarge));
-        }
-        let new = new.into_owned_buffers();
-        let done = self.with(new.id, Some(&new.principal), now, |record| {
-            *record = SessionRecord { created: record.created, ..new.clone() };
-        });
-        ready(Ok(done.is_some()))
+    fn update(&self, record: SessionRecord, now: Timestamp) -> Reply<'_, bool> {
+        Box::pin(async move {
+            let (id, principal) = (record.id, record.principal.clone());
+            self.0.update(record, now).await?;
+            // As it is stored, since not all of it can be updated.
+            self.0
+                .get(id, &principal, now)
+                .await?
+                .map(|stored| self.write(&stored))
+                .transpose()
+                .map(|it| it.is_some())
+        })
     }
 
-    fn touch(&self, id: SessionId, now: Timestamp) -> BoxFuture<'_, Result<bool, StoreError>> {
-        ready(Ok(self.with(id, None, now, |_| ()).is_some()))
+    fn touch(&self, id: SessionId, now: Timestamp) -> Reply<'_, bool> {
+        self.0.touch(id, now)
     }
 
-    fn delete<'a>(
-        &'a self,
-        id: SessionId,
-        principal: &'a Principal,
-    ) -> BoxFuture<'a, Result<bool, StoreError>> {
-        let mut kept = self.kept();
-        let is_theirs = kept.get(&id).is_some_and(|(record, _)| record.principal == *principal);
-        ready(Ok(is_theirs && kept.remove(&id).is_some()))
+    fn delete<'a>(&'a self, id: SessionId, principal: &'a Principal) -> Reply<'a, bool> {
+        Box::pin(async move {
+            let was_there = self.0.delete(id, principal).await?;
+            if was_there {
+                self.remove(id);
+            }
+            Ok(was_there)
+        })
     }
 
-    fn expire(&self, now: Timestamp) -> BoxFuture<'_, Result<Vec<SessionId>, StoreError>> {
-        // The one promise that is not kept is that of the cost: this looks at every session.
-        ready(Ok(self.kept().extract_if(|_, kept| self.is_over(kept, now)).map(|(id, _)| id).collect()))
+    fn expire(&self, now: Timestamp) -> Reply<'_, Vec<SessionId>> {
+        Box::pin(
+            async move { Ok(self.0.expire(now).await?.into_iter().inspect(|id| self.remove(*id)).collect()) },
+        )
     }
 
     fn count(&self) -> usize {
-        self.kept().len()
+        self.0.count()
     }
 
-    fn list_all(&self, most: usize, now: Timestamp) -> BoxFuture<'_, Result<Vec<SessionRecord>, StoreError>> {
-        let kept = self.kept();
-        let open = kept.values().filter(|found| !self.is_over(found, now));
-        ready(Ok(open.take(most).map(|(record, _)| record.clone()).collect()))
+    fn list_all(&self, most: usize, now: Timestamp) -> Reply<'_, Vec<SessionRecord>> {
+        self.0.list_all(most, now)
     }
 
-    fn list<'a>(
-        &'a self,
-        principal: &'a Principal,
-        now: Timestamp,
-    ) -> BoxFuture<'a, Result<Vec<SessionRecord>, StoreError>> {
-        let kept = self.kept();
-        let theirs = kept.values().filter(|one| one.0.principal == *principal && !self.is_over(one, now));
-        ready(Ok(theirs.map(|(record, _)| record.clone()).collect()))
+    fn list<'a>(&'a self, principal: &'a Principal, now: Timestamp) -> Reply<'a, Vec<SessionRecord>> {
+        self.0.list(principal, now)
     }
 }
 
-fn ready<'a, T: Send + 'a>(value: T) -> BoxFuture<'a, T> {
-    Box::pin(std::future::ready(value))
+fn now() -> Timestamp {
+    let since = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
+    Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }
 
 #[tokio::main]
 async fn main() -> trunkline::Result<()> {
-    let sessions = Arc::new(PlainStore::new(SessionLimits::default()));
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create("sessions")?;
+    let sessions = Arc::new(FolderStore::open("sessions".into(), SessionLimits::default()).await?);
     let options = HttpServerOptions { sessions: Some(sessions), ..HttpServerOptions::default() };
     let server = Server::new("plain").with(Tool::new("hello").run(async || "hello"));
     let endpoint = server.host(HostOptions::default())?.http_service(options);

@@ -1,11 +1,12 @@
 //! Sections of a configuration file other than servers: commands, their policy, and manifests.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use trunkline_commands::{
     CommandConfig, DescribedCommand, DescribedSet, Manifests, ManifestsConfig, Policy, PolicyConfig,
 };
-use trunkline_config::{ConfigFile, ConfigProblem, ConfigSection, ConfigVariables};
+use trunkline_config::{ConfigFile, ConfigProblem, ConfigSection, ConfigText, ConfigVariables};
 use trunkline_server::Server;
 
 use crate::config_failure::config_failure;
@@ -59,9 +60,10 @@ impl ConfiguredCommands {
         };
         // Whole, so that it can be shown, and stays what it is wherever the process goes.
         let folder = &std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+        let env = file.shared_env().map_err(|problem| problems.push(problem)).unwrap_or_default();
         let commands = file
             .section("commands")
-            .map_or_else(Vec::new, |section| parse_commands(&section, folder, problems));
+            .map_or_else(Vec::new, |section| parse_commands(&section, &env, folder, problems));
         let policy =
             file.section("policy").map_or_else(Policy::new, |section| parse_policy(&section, problems));
         let manifests = file.section("manifests").map(|section| section.read::<ManifestsConfig>());
@@ -140,6 +142,7 @@ impl ConfiguredCommands {
 
 fn parse_commands(
     section: &ConfigSection,
+    env: &BTreeMap<String, ConfigText>,
     folder: &Path,
     problems: &mut Vec<ConfigProblem>,
 ) -> Vec<DescribedCommand> {
@@ -154,14 +157,19 @@ fn parse_commands(
     for table in tables {
         match table.read::<CommandConfig>() {
             Err(problem) => problems.push(problem),
-            Ok(config) => match DescribedCommand::new(table.name(), config, folder) {
-                Ok(command) => commands.push(command),
-                Err(faults) => problems.extend(faults.into_iter().map(|fault| {
-                    let keys: Vec<&str> =
-                        fault.path.iter().map(String::as_str).filter(|key| !key.is_empty()).collect();
-                    table.problem(&keys, fault.message)
-                })),
-            },
+            Ok(mut config) => {
+                for (name, value) in env {
+                    config.env.0.entry(name.clone()).or_insert_with(|| value.expose().to_owned());
+                }
+                match DescribedCommand::new(table.name(), config, folder) {
+                    Ok(command) => commands.push(command),
+                    Err(faults) => problems.extend(faults.into_iter().map(|fault| {
+                        let keys: Vec<&str> =
+                            fault.path.iter().map(String::as_str).filter(|key| !key.is_empty()).collect();
+                        table.problem(&keys, fault.message)
+                    })),
+                }
+            }
         }
     }
     commands

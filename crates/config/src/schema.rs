@@ -31,6 +31,14 @@ pub fn schema<S: Into<Value>>(others: impl IntoIterator<Item = (&'static str, S)
     );
     properties.insert("limits".to_owned(), limits.into());
     properties.insert(
+        "env".to_owned(),
+        json!({
+            "description": "Environment variables of all programs, unless they set them themselves.",
+            "type": "object",
+            "additionalProperties": { "type": "string" },
+        }),
+    );
+    properties.insert(
         "access".to_owned(),
         json!({
             "description": "Access rules; the first that matches decides, and what none allows is denied.",

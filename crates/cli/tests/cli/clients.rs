@@ -361,35 +361,133 @@ const ALL_CLIENTS: &[(&str, &str, &str)] = &[
     ("amazon-q", ".aws/amazonq/mcp.json", "mcpServers"),
     ("kiro", ".kiro/settings/mcp.json", "mcpServers"),
     ("amp", ".config/amp/settings.json", "amp.mcpServers"),
+    ("codex", ".codex/config.toml", "mcp_servers"),
+    ("opencode", ".config/opencode/opencode.json", "mcp"),
+    ("goose", ".config/goose/config.yaml", "extensions"),
+    ("continue", ".continue/config.yaml", "mcpServers"),
+    ("qwen", ".qwen/settings.json", "mcpServers"),
 ];
+
+/// Writes the file of a client as it has it, with a server `of-CLIENT` and something else.
+fn client_text(client: &str, key: &str) -> String {
+    let program = format!("{client}-server");
+    match client {
+        "codex" => format!(
+            "# Kept as it is.\nmodel = \"x\"\n\n[{key}.of-{client}]\ncommand = \"{program}\"\nargs = [\"-y\"]\n\n[tui]\n\
+             notifications = true\n"
+        ),
+        "goose" => format!(
+            "# Kept as it is: \u{e4}.\nGOOSE_PROVIDER: anthropic\n{key}:\n  developer:\n    type: builtin\n    \
+             enabled: true\n    timeout: 300\n  of-{client}:\n    type: stdio\n    enabled: true\n    cmd: {program}\n    \
+             args:\n      - '-y'\n    envs: {{}}\n    timeout: 300\n\n# Kept too.\nGOOSE_MODEL: x\n"
+        ),
+        "continue" => format!(
+            "name: Local\nversion: 1.0.0\nschema: v1\n{key}:\n  # The server.\n  - name: of-{client}\n    command: \
+             {program}\n    args: [\"-y\"]\nmodels:\n  - name: m\n    provider: p\n"
+        ),
+        "opencode" => format!(
+            "{{\n  // Kept as it is.\n  \"theme\": \"dark\",\n  \"{key}\": {{\n    \"of-{client}\": {{ \"type\": \"local\", \
+             \"command\": [\"{program}\", \"-y\"] }}\n  }}\n}}\n"
+        ),
+        _ => format!(
+            "{{\n  // Kept as it is.\n  \"theme\": \"dark\",\n  \"{key}\": {{\n    \"of-{client}\": {{ \"command\": \
+             \"{program}\", \"args\": [\"-y\"] }}\n  }}\n}}\n"
+        ),
+    }
+}
 
 #[test]
 fn every_client_is_imported_from_installed_into_and_uninstalled_byte_for_byte() {
     let home = folder("all_clients");
-    let text = |client: &str, key: &str| {
-        format!(
-            "{{\n  // Kept as it is.\n  \"theme\": \"dark\",\n  \"{key}\": {{\n    \
-             \"of-{client}\": {{ \"command\": \"{client}-server\", \"args\": [\"-y\"] }}\n  }}\n}}\n"
-        )
-    };
     for (client, path, key) in ALL_CLIENTS {
         let path = home.join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        file(path.parent().unwrap(), path.file_name().unwrap().to_str().unwrap(), &text(client, key), 0o600);
+        file(
+            path.parent().unwrap(),
+            path.file_name().unwrap().to_str().unwrap(),
+            &client_text(client, key),
+            0o600,
+        );
     }
     let found = done(&["import"], &home);
     done(&["import", "--all"], &home);
     let written = std::fs::read_to_string(home.join("trunkline.toml")).unwrap();
     for (client, path, key) in ALL_CLIENTS {
         assert!(found.contains(&format!("of-{client} ")), "{client}: {found}");
-        assert!(written.contains(&format!("command = \"{client}-server\"")), "{client}: {written}");
+        let imported = format!("command = \"{client}-server\"\nargs = [\"-y\"]\n");
+        assert!(written.contains(&imported), "{client}: {written}");
         let path = home.join(path);
         done(&["install", client], &home);
         let installed = std::fs::read_to_string(&path).unwrap();
-        assert!(installed.contains("\"trunkline\": {"), "{client}: {installed}");
+        let entry = match *client {
+            "codex" => "[mcp_servers.trunkline]\ncommand = \"",
+            "goose" => "\n  trunkline:\n    name: trunkline\n    type: stdio\n    enabled: true\n    cmd: \"",
+            "continue" => "\n  - name: trunkline\n    command: \"",
+            "opencode" => "\"trunkline\": {\n      \"type\": \"local\",\n      \"command\": [\"",
+            _ => "\"trunkline\": {",
+        };
+        assert!(installed.contains(entry), "{client}: {installed}");
         done(&["install", client, "--uninstall"], &home);
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), text(client, key), "{client}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), client_text(client, key), "{client}");
     }
+}
+
+#[test]
+fn clients_without_servers_get_one_and_keep_the_rest() {
+    for (client, path, text) in [
+        ("codex", ".codex/config.toml", "model = \"x\"\n"),
+        ("goose", ".config/goose/config.yaml", "GOOSE_MODEL: x\n"),
+        ("goose", ".config/goose/config.yaml", "extensions: {}\nGOOSE_MODEL: x\n"),
+        ("continue", ".continue/config.yaml", "name: x\nmcpServers: []\nversion: 1.0.0\n"),
+        ("continue", ".continue/config.yaml", ""),
+        ("opencode", ".config/opencode/opencode.json", "{ \"mcp\": {} }"),
+        ("opencode", ".config/opencode/opencode.json", "{\n  \"theme\": \"x\"\n}\n"),
+    ] {
+        let home = folder("empty_clients");
+        file(&home, "trunkline.toml", "[servers.a]\ncommand = \"x\"\n", 0o600);
+        let path = home.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        file(path.parent().unwrap(), path.file_name().unwrap().to_str().unwrap(), text, 0o600);
+        done(&["install", client], &home);
+        let installed = std::fs::read_to_string(&path).unwrap();
+        assert!(installed.contains("trunkline") && installed.contains("--stdio"), "{client}: {installed}");
+        let told = run_at_home(&["install", client], &home, &[]);
+        assert!(told.stderr.contains("is already in"), "{client}: {told:?}\n{installed}");
+        done(&["install", client, "--uninstall"], &home);
+        let left = std::fs::read_to_string(&path).unwrap();
+        assert!(!left.contains("trunkline"), "{client}: {left}");
+        for line in text.lines().filter(|line| line.contains('x') || line.contains("version")) {
+            assert!(left.contains(line), "{client}: {left}");
+        }
+    }
+}
+
+#[test]
+fn keys_of_other_clients_are_imported_in_our_words() {
+    let home = folder("dialects");
+    std::fs::create_dir_all(home.join(".codex")).unwrap();
+    let codex = "[mcp_servers.remote]\nurl = \"https://example.com/mcp\"\nbearer_token_env_var = \"TOKEN\"\n\
+                 http_headers = { X-A = \"1\" }\nenabled = false\nenabled_tools = [\"a\"]\ntool_timeout_sec = 30\n\
+                 startup_timeout_sec = 5\n[mcp_servers.local]\ncommand = \"x\"\nenv_vars = [\"KEY\"]\n";
+    file(&home.join(".codex"), "config.toml", codex, 0o600);
+    done(&["import", "codex"], &home);
+    let written = std::fs::read_to_string(home.join("trunkline.toml")).unwrap();
+    for line in [
+        "url = \"https://example.com/mcp\"",
+        "headers = { Authorization = \"Bearer ${TOKEN}\", X-A = \"1\" }",
+        "enabled = false",
+        "timeout = \"30s\"",
+        "tools.allow = [\"a\"]",
+        "env = { KEY = \"${KEY}\" }",
+    ] {
+        assert!(written.to_lowercase().contains(&line.to_lowercase()), "{line}: {written}");
+    }
+    // The file of a client under another name is named as such.
+    file(&home, "other.toml", codex, 0o600);
+    let refused = run_at_home(&["servers", "--config", "other.toml"], &home, &[]);
+    assert_eq!(refused.code, Some(3), "{refused:?}");
+    assert!(refused.stderr.contains("is a file of another program: codex"), "{refused:?}");
+    assert!(refused.stderr.contains("trunkline import codex"), "{refused:?}");
 }
 
 #[test]

@@ -67,6 +67,7 @@ pub(super) fn fields(server: &ServerConfig, folder: &Path) -> Vec<ServerField> {
     }
     add("auth.scopes", list(server.auth.scopes.iter().map(String::as_str)));
     add("auth.dpop", word(server.auth.dpop.as_str(), server.auth.dpop == DpopUse::default()));
+    add("caller_env", list(server.caller_env.iter().map(String::as_str)));
     add("tools.allow", list(server.tools.allow.iter().map(NamePattern::as_str)));
     add("tools.deny", list(server.tools.deny.iter().map(NamePattern::as_str)));
     add("tools.rename", plain_table(&server.tools.rename));

@@ -11,6 +11,7 @@ mod json;
 mod text_edit;
 mod toml;
 mod write;
+mod yaml;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -101,10 +102,7 @@ impl ConfigEditor {
     /// As those of [`ConfigFile::open`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self, EditError> {
         let path = path.as_ref();
-        let most = match ConfigFormat::of(path) {
-            ConfigFormat::Toml => MAX_CONFIG_BYTES,
-            ConfigFormat::Json => MAX_CLIENT_BYTES,
-        };
+        let most = if ConfigFormat::of(path).is_client() { MAX_CLIENT_BYTES } else { MAX_CONFIG_BYTES };
         let original = load(path, most, FileOrigin::Named).map_err(ConfigError::from)?;
         Self::parse(path, &original)
     }
@@ -188,8 +186,10 @@ impl ConfigEditor {
         let (text, root) = (self.file.text(), self.file.root());
         let folder = self.path.parent().unwrap_or(Path::new(""));
         let splices = match self.file.format() {
-            ConfigFormat::Toml => toml::add(text, root, server, folder),
+            ConfigFormat::Toml => toml::add(text, root, toml::SERVERS, server, folder),
+            ConfigFormat::ClientToml => toml::add(text, root, toml::CODEX, server, folder),
             ConfigFormat::Json => json::add(text, root, &self.container, server, folder),
+            ConfigFormat::Yaml => yaml::add(text, root, &self.container, server, folder),
         };
         let added = |new: &ConfigFile| new.server(name).is_ok_and(|new| new.same_definition(server));
         if let Ok(new) = self.apply_edits(&splices) {
@@ -207,8 +207,10 @@ impl ConfigEditor {
         self.require_server(name)?;
         let (text, root) = (self.file.text(), self.file.root());
         let splices = match self.file.format() {
-            ConfigFormat::Toml => toml::remove(text, root, name),
+            ConfigFormat::Toml => toml::remove(text, root, toml::SERVERS, name),
+            ConfigFormat::ClientToml => toml::remove(text, root, toml::CODEX, name),
             ConfigFormat::Json => json::remove(text, root, name),
+            ConfigFormat::Yaml => yaml::remove(text, root, name),
         };
         self.change(name, &splices, |new| !new.server_names().contains(&name))
     }
@@ -236,8 +238,11 @@ impl ConfigEditor {
         }
         let (text, root) = (self.file.text(), self.file.root());
         let splices = match self.file.format() {
-            ConfigFormat::Toml => toml::set_enabled(text, root, name, enabled),
+            ConfigFormat::Toml => toml::set_enabled(text, root, toml::SERVERS, name, enabled),
+            ConfigFormat::ClientToml => toml::set_enabled(text, root, toml::CODEX, name, enabled),
             ConfigFormat::Json => json::set_enabled(text, root, name, enabled),
+            // The file is left to its client.
+            ConfigFormat::Yaml => Vec::new(),
         };
         let before = self.file.server(name).ok().map(|server| ServerConfig { enabled, ..server });
         self.change(name, &splices, |new| new.server(name).ok() == before)
@@ -318,10 +323,7 @@ impl ConfigEditor {
 
 /// Returns a configuration without one server, and without a table that is then empty.
 fn without_server(root: &ConfigNode, format: ConfigFormat, name: &str) -> ConfigNode {
-    let tables: Vec<usize> = match format {
-        ConfigFormat::Toml => root.entry("servers").into_iter().map(|entry| entry.key_span.start).collect(),
-        ConfigFormat::Json => containers(root).map(|entry| entry.key_span.start).collect(),
-    };
+    let tables: Vec<usize> = containers(root, format).map(|entry| entry.key_span.start).collect();
     let mut root = root.clone();
     strip_server(&mut root, &tables, name, 0);
     root
@@ -334,12 +336,20 @@ fn strip_server(node: &mut ConfigNode, tables: &[usize], name: &str, depth: usiz
             if let NodeKind::Table(servers) = &mut entry.value.kind {
                 servers.retain(|server| server.key != name);
             }
-        } else if depth == 0 && entry.key == "mcp" {
+        } else if depth == 0 && entry.key == "mcp" && !entry.value.entries().is_none_or(<[_]>::is_empty) {
             strip_server(&mut entry.value, tables, name, depth + 1);
         }
     }
+    // An empty table, list or null has no servers, whether it is there or not.
+    let is_empty = |node: &ConfigNode| match &node.kind {
+        NodeKind::Null => true,
+        NodeKind::Array(elements) => elements.is_empty(),
+        NodeKind::Table(entries) => entries.is_empty(),
+        _ => false,
+    };
     entries.retain(|entry| {
-        !(tables.contains(&entry.key_span.start) && entry.value.entries().is_some_and(<[_]>::is_empty))
+        let is_container = tables.contains(&entry.key_span.start) || (depth == 0 && entry.key == "mcp");
+        !(is_container && is_empty(&entry.value))
     });
 }
 

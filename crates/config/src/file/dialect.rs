@@ -1,9 +1,10 @@
-//! The dialects of `mcp.json`: the keys of each client, normalized to ours.
+//! The dialects of clients: the keys of each client, normalized to ours.
 
 use crate::de::{DecodeError, unknown_key};
 use crate::node::{ConfigNode, NodeKind, TableEntry};
 use crate::server::{RemoteTransport, obsolete_key_reason};
 use crate::suggestion::nearest;
+use crate::syntax::ConfigFormat;
 
 /// A key of a client's file that has no effect here, with its position.
 pub(super) struct IgnoredKey {
@@ -16,8 +17,20 @@ pub(super) struct IgnoredKey {
 /// The keys under which the clients store their servers.
 const CONTAINERS: [&str; 4] = ["mcpServers", "servers", "context_servers", "amp.mcpServers"];
 
+/// The key of opencode, which has the servers themselves in it.
+const OPENCODE: &str = "mcp";
+
+/// The key of Codex.
+pub(super) const CODEX: &str = "mcp_servers";
+
+/// The keys of Goose and Continue.
+const YAML_CONTAINERS: [&str; 2] = ["extensions", "mcpServers"];
+
+/// Extensions of Goose that are not servers.
+const BUILTIN_EXTENSIONS: [&str; 4] = ["builtin", "platform", "frontend", "inline_python"];
+
 /// The keys that locate a server.
-const LOCATION_KEYS: [&str; 4] = ["command", "url", "serverUrl", "httpUrl"];
+const LOCATION_KEYS: [&str; 6] = ["command", "cmd", "url", "uri", "serverUrl", "httpUrl"];
 
 /// Keys that only affect the client's own behaviour: nothing is lost without them.
 const CLIENT_ONLY_KEYS: &[&str] = &[
@@ -32,15 +45,56 @@ const CLIENT_ONLY_KEYS: &[&str] = &[
     "dev",
     "source",
     "type",
+    "bundled",
+    "display_name",
+    "startup_timeout_sec",
+    "startup_timeout_ms",
 ];
 
 /// Finds the tables of servers, in the order of the file.
 ///
-/// Settings of VS Code have the whole under `mcp`.
-pub(crate) fn containers(root: &ConfigNode) -> impl Iterator<Item = &TableEntry> {
-    let settings = root.get("mcp").filter(|_| CONTAINERS.iter().all(|key| root.get(key).is_none()));
-    let root = settings.unwrap_or(root);
-    root.entries().unwrap_or_default().iter().filter(|entry| CONTAINERS.contains(&&*entry.key))
+/// Settings of VS Code have the whole under `mcp`, and opencode has the servers themselves there.
+pub(crate) fn containers(root: &ConfigNode, format: ConfigFormat) -> impl Iterator<Item = &TableEntry> {
+    let keys: &[&str] = match format {
+        ConfigFormat::Toml => &["servers"],
+        ConfigFormat::Json => &CONTAINERS,
+        ConfigFormat::Yaml => &YAML_CONTAINERS,
+        ConfigFormat::ClientToml => &[CODEX],
+    };
+    let settings = root
+        .entry(OPENCODE)
+        .filter(|_| format == ConfigFormat::Json && CONTAINERS.iter().all(|key| root.get(key).is_none()));
+    let own = settings.filter(|entry| has_opencode_servers(&entry.value));
+    let root = settings.map_or(root, |entry| &entry.value);
+    let entries = root.entries().unwrap_or_default().iter().filter(move |entry| keys.contains(&&*entry.key));
+    own.into_iter().chain(entries.filter(move |_| own.is_none()))
+}
+
+/// Reports whether a table has servers as opencode writes them.
+fn has_opencode_servers(table: &ConfigNode) -> bool {
+    let is_server = |entry: &TableEntry| {
+        matches!(entry.value.get("type").and_then(ConfigNode::text), Some("local" | "remote"))
+    };
+    table.entries().is_some_and(|entries| !entries.is_empty() && entries.iter().all(is_server))
+}
+
+/// Reports whether an entry of a container is a server, and not a part of the client itself.
+pub(super) fn is_server(entry: &TableEntry) -> bool {
+    let kind = entry.value.get("type").and_then(ConfigNode::text);
+    !kind.is_some_and(|kind| BUILTIN_EXTENSIONS.contains(&kind))
+}
+
+/// Returns the client whose file this is by its keys, where another name or format is expected.
+pub(super) fn client_of(root: &ConfigNode) -> Option<&'static str> {
+    let has_commands = |key: &str, command: &str| {
+        let servers = root.get(key).and_then(ConfigNode::entries).unwrap_or_default();
+        servers.iter().any(|server| server.value.get(command).is_some())
+    };
+    match root {
+        _ if has_commands(CODEX, "command") || has_commands(CODEX, "url") => Some("codex"),
+        _ if has_commands("extensions", "cmd") || has_commands("extensions", "uri") => Some("goose"),
+        _ => None,
+    }
 }
 
 /// Returns the key of servers that a key of the file was probably meant to be.
@@ -132,7 +186,7 @@ pub(super) fn normalized(name: &str, server: &ConfigNode) -> (ConfigNode, Vec<Ig
 }
 
 fn is_remote(server: &ConfigNode) -> bool {
-    ["url", "serverUrl", "httpUrl"].iter().any(|key| server.get(key).is_some_and(ConfigNode::is_set))
+    ["url", "uri", "serverUrl", "httpUrl"].iter().any(|key| server.get(key).is_some_and(ConfigNode::is_set))
 }
 
 /// Reports whether the transport is detected automatically, whatever `type` is for other clients.
@@ -153,12 +207,28 @@ impl DialectNormalizer<'_> {
         match &*entry.key {
             // Programs that generate such files write unused keys as null or empty.
             _ if !entry.value.is_set() => {}
-            "serverUrl" | "httpUrl" => self.set("url", entry.value.clone(), entry),
+            "serverUrl" | "httpUrl" | "uri" => self.set("url", entry.value.clone(), entry),
+            "cmd" => self.set("command", entry.value.clone(), entry),
+            "command" if matches!(entry.value.kind, NodeKind::Array(_)) => self.take_words(entry),
+            "environment" | "envs" if !self.is_remote => self.set("env", entry.value.clone(), entry),
+            "env_vars" if !self.is_remote => self.take_inherited(entry),
+            "env_keys" => {
+                self.ignore(entry, "is ignored: secrets of the keyring are not read; set them in `env`")
+            }
+            "http_headers" => self.add_headers(&entry.value, entry),
+            "requestOptions" => {
+                if let Some(headers) = entry.value.get("headers") {
+                    self.add_headers(headers, entry);
+                }
+            }
+            "env_http_headers" => self.add_headers(&from_variables(&entry.value), entry),
+            "bearer_token_env_var" => self.take_bearer(entry),
+            "tool_timeout_sec" => self.take_seconds(entry),
             "type" | "transport" | "transportType" => self.take_transport(entry),
             "disabled" => self.take_disabled(entry),
             "tools" if matches!(entry.value.kind, NodeKind::Array(_)) => self.add_rule("allow", entry),
-            "includeTools" => self.add_rule("allow", entry),
-            "disabledTools" | "excludeTools" => self.add_rule("deny", entry),
+            "includeTools" | "enabled_tools" | "available_tools" => self.add_rule("allow", entry),
+            "disabledTools" | "excludeTools" | "disabled_tools" => self.add_rule("deny", entry),
             "timeout" | "idle" if matches!(entry.value.kind, NodeKind::Integer(_) | NodeKind::Float(_)) => {
                 self.ignore(entry, "is ignored: clients disagree about its unit; write it like \"30s\"");
             }
@@ -256,6 +326,74 @@ impl DialectNormalizer<'_> {
         }
     }
 
+    /// Takes a program and its arguments from one list.
+    fn take_words(&mut self, entry: &TableEntry) {
+        let NodeKind::Array(words) = &entry.value.kind else { return };
+        let mut words = words.iter().cloned();
+        if let Some(program) = words.next() {
+            self.set("command", program, entry);
+        }
+        let rest: Vec<ConfigNode> = words.collect();
+        if !rest.is_empty() {
+            self.set(
+                "args",
+                ConfigNode { span: entry.value.span.clone(), kind: NodeKind::Array(rest) },
+                entry,
+            );
+        }
+    }
+
+    /// Takes the names of variables that a program gets of the client's own environment.
+    fn take_inherited(&mut self, entry: &TableEntry) {
+        let NodeKind::Array(names) = &entry.value.kind else { return };
+        let variables = names.iter().filter_map(|name| {
+            let text = name.text().or_else(|| name.get("name").and_then(ConfigNode::text))?;
+            let kind = NodeKind::Text(format!("${{{text}}}"));
+            let value = ConfigNode { span: name.span.clone(), kind };
+            Some(TableEntry { key: text.to_owned(), key_span: name.span.clone(), value })
+        });
+        self.extend_table("env", variables.collect(), entry);
+    }
+
+    /// Takes the name of the variable that has a token.
+    fn take_bearer(&mut self, entry: &TableEntry) {
+        let Some(name) = entry.value.text() else { return };
+        let kind = NodeKind::Text(format!("Bearer ${{{name}}}"));
+        let value = ConfigNode { span: entry.value.span.clone(), kind };
+        let header = TableEntry { key: "Authorization".to_owned(), key_span: entry.key_span.clone(), value };
+        self.extend_table("headers", vec![header], entry);
+    }
+
+    /// Takes a time in seconds.
+    fn take_seconds(&mut self, entry: &TableEntry) {
+        let kind = match entry.value.kind {
+            NodeKind::Integer(seconds) => NodeKind::Text(format!("{seconds}s")),
+            NodeKind::Float(seconds) => NodeKind::Text(format!("{:.0}ms", seconds * 1000.0)),
+            ref other => other.clone(),
+        };
+        self.set("timeout", ConfigNode { span: entry.value.span.clone(), kind }, entry);
+    }
+
+    fn add_headers(&mut self, headers: &ConfigNode, entry: &TableEntry) {
+        self.extend_table("headers", headers.entries().unwrap_or_default().to_vec(), entry);
+    }
+
+    /// Adds members to a table of the server, which may be there already.
+    fn extend_table(&mut self, key: &str, members: Vec<TableEntry>, from: &TableEntry) {
+        match self.entries.iter_mut().find(|known| known.key == key).map(|known| &mut known.value.kind) {
+            Some(NodeKind::Table(known)) => {
+                let new = members.into_iter().filter(|member| known.iter().all(|own| own.key != member.key));
+                let new: Vec<TableEntry> = new.collect();
+                known.extend(new);
+            }
+            Some(_) => {}
+            None => {
+                let value = ConfigNode { span: from.value.span.clone(), kind: NodeKind::Table(members) };
+                self.set(key, value, from);
+            }
+        }
+    }
+
     fn take_disabled(&mut self, entry: &TableEntry) {
         let kind = match entry.value.kind {
             NodeKind::Bool(disabled) => NodeKind::Bool(!disabled),
@@ -285,6 +423,18 @@ impl DialectNormalizer<'_> {
             reason: what.to_owned(),
         });
     }
+}
+
+/// Returns a table of names of variables as a table of their values.
+fn from_variables(table: &ConfigNode) -> ConfigNode {
+    let entries = table.entries().unwrap_or_default().iter().map(|entry| {
+        let kind = match entry.value.text() {
+            Some(name) => NodeKind::Text(format!("${{{name}}}")),
+            None => entry.value.kind.clone(),
+        };
+        TableEntry { value: ConfigNode { span: entry.value.span.clone(), kind }, ..entry.clone() }
+    });
+    ConfigNode { span: table.span.clone(), kind: NodeKind::Table(entries.collect()) }
 }
 
 impl ConfigNode {

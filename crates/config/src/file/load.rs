@@ -4,6 +4,8 @@ use std::fs::{File, Metadata, OpenOptions};
 use std::io::Read as _;
 use std::path::Path;
 
+#[cfg(unix)]
+use super::group;
 use crate::problem::ConfigProblem;
 
 /// How a file came to be read.
@@ -101,7 +103,8 @@ fn check_link(_: &Path, (): ()) -> Result<LinkPolicy, ConfigProblem> {
 fn check_owner(path: &Path, metadata: &Metadata, chosen: FileOrigin) -> Result<(), ConfigProblem> {
     use std::os::unix::fs::MetadataExt as _;
     let mode = metadata.mode();
-    if mode & 0o022 != 0 {
+    let group_writes = mode & 0o020 != 0 && !group::is_own(metadata.gid(), current_user());
+    if mode & 0o002 != 0 || group_writes {
         let what = format!(
             "is writable by other users (mode {:03o}), who could start programs with it",
             mode & 0o777

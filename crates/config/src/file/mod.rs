@@ -1,10 +1,13 @@
 //! A configuration file: its servers, its other sections, and its keys without effect.
 
 mod dialect;
+#[cfg(unix)]
+mod group;
 mod invalid_server;
 mod load;
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,15 +24,17 @@ use crate::limits::{MAX_CONFIG_BYTES, MAX_SERVERS};
 use crate::node::{ConfigNode, NodeKind, TableEntry};
 use crate::problem::{ConfigError, ConfigProblem};
 use crate::section::ConfigSection;
-use crate::server::{self, ServerConfig};
+use crate::server::{self, ServerConfig, ServerLocation};
 use crate::source_position::SourcePosition;
 use crate::suggestion::nearest;
 use crate::syntax::{self, ConfigFormat};
+use crate::text::ConfigText;
 use crate::variables::{ConfigVariables, VariableExpander};
 
 /// The sections of `trunkline.toml`. Other crates decode those beside `servers`, as a [`ConfigSection`].
 pub const SECTIONS: &[&str] = &[
     "servers",
+    ENV_SECTION,
     "commands",
     "policy",
     "manifests",
@@ -41,6 +46,9 @@ pub const SECTIONS: &[&str] = &[
     "limits",
     ACCESS_SECTION,
 ];
+
+/// The variables of all programs.
+const ENV_SECTION: &str = "env";
 
 /// The only section that is a list of tables.
 const ACCESS_SECTION: &str = "access";
@@ -198,7 +206,7 @@ impl ConfigFile {
 
     /// Returns the problem of a client's file that has no table of servers at all, such as one with a misspelled key.
     pub fn missing_servers(&self) -> Option<ConfigProblem> {
-        if self.0.format != ConfigFormat::Json || containers(&self.0.root).next().is_some() {
+        if !self.0.format.is_client() || containers(&self.0.root, self.0.format).next().is_some() {
             return None;
         }
         let entries = self.0.root.entries().unwrap_or_default();
@@ -218,9 +226,28 @@ impl ConfigFile {
         })
     }
 
+    /// Reads the variables of the section `[env]`, which every program gets unless it sets them itself.
+    ///
+    /// # Errors
+    /// A value is no text, has an unset variable, or has a NUL character in it.
+    pub fn shared_env(&self) -> Result<BTreeMap<String, ConfigText>, ConfigProblem> {
+        let Some(section) = self.section(ENV_SECTION) else { return Ok(BTreeMap::new()) };
+        let variables: BTreeMap<String, ConfigText> = section.read()?;
+        match variables.iter().find(|(name, value)| {
+            name.is_empty() || name.contains(['=', '\0']) || value.expose().contains('\0')
+        }) {
+            Some((name, _)) => {
+                let what =
+                    "the name of a variable is not empty and has no `=`, and its value has no NUL character";
+                Err(section.problem(&[name], what))
+            }
+            None => Ok(variables),
+        }
+    }
+
     /// Returns a section that another crate decodes, if the file has it. A client's `mcp.json` has none.
     pub fn section(&self, name: &str) -> Option<ConfigSection> {
-        let has = self.0.format == ConfigFormat::Toml && self.0.root.get(name).is_some();
+        let has = !self.0.format.is_client() && self.0.root.get(name).is_some();
         has.then(|| ConfigSection::new(Arc::clone(&self.0), vec![name.to_owned()]))
     }
 
@@ -244,6 +271,10 @@ impl ConfigFile {
     pub fn warnings(&self) -> Vec<ConfigProblem> {
         let (mut remarks, of_server): (_, fn(&str, &ConfigNode) -> Vec<IgnoredKey>) = match self.0.format {
             ConfigFormat::Toml => (Vec::new(), dialect::ignored_server_keys),
+            // The files of other clients are full of settings that have nothing to do with servers.
+            ConfigFormat::Yaml | ConfigFormat::ClientToml => {
+                (Vec::new(), |name, server| dialect::normalized(name, server).1)
+            }
             ConfigFormat::Json => {
                 (dialect::ignored_root_keys(&self.0.root), |name, server| dialect::normalized(name, server).1)
             }
@@ -262,13 +293,10 @@ impl ConfigFile {
     }
 
     fn server_entries(&self) -> impl Iterator<Item = &TableEntry> {
-        let root = &self.0.root;
-        let (toml, json) = match self.0.format {
-            ConfigFormat::Toml => (root.entry("servers"), None),
-            ConfigFormat::Json => (None, Some(containers(root))),
-        };
-        let tables = toml.into_iter().chain(json.into_iter().flatten());
-        tables.flat_map(|table| table.value.entries().unwrap_or_default())
+        let tables = containers(&self.0.root, self.0.format);
+        let entries = tables.flat_map(|table| table.value.entries().unwrap_or_default());
+        let is_ours = !self.0.format.is_client();
+        entries.filter(move |entry| is_ours || dialect::is_server(entry))
     }
 
     /// Reads a server for a list of all: an unset variable of a disabled server is no error.
@@ -297,20 +325,27 @@ impl ConfigFile {
         expander: &VariableExpander<'_>,
     ) -> Result<ServerConfig, ConfigProblem> {
         let read = server::read(&entry.key, &self.server_table(entry), self.0.folder(), expander);
-        read.map_err(|fault| {
-            let fault = match self.0.format {
-                ConfigFormat::Json => dialect::in_words_of_the_client(fault, &entry.value),
-                ConfigFormat::Toml => fault,
+        let mut server = read.map_err(|fault| {
+            let fault = match self.0.format.is_client() {
+                true => dialect::in_words_of_the_client(fault, &entry.value),
+                false => fault,
             };
             self.0.problem(&fault, &[]).server(&entry.key)
-        })
+        })?;
+        // A server that is read as it is written has only what is written there.
+        if let (ServerLocation::Program(program), false) = (&mut server.location, expander.is_disabled()) {
+            for (name, value) in self.shared_env()? {
+                program.env.entry(name).or_insert(value);
+            }
+        }
+        Ok(server)
     }
 
     /// Returns the table of a server in the form of `trunkline.toml`.
     fn server_table<'e>(&self, entry: &'e TableEntry) -> Cow<'e, ConfigNode> {
-        match self.0.format {
-            ConfigFormat::Toml => Cow::Borrowed(&entry.value),
-            ConfigFormat::Json => Cow::Owned(dialect::normalized(&entry.key, &entry.value).0),
+        match self.0.format.is_client() {
+            false => Cow::Borrowed(&entry.value),
+            true => Cow::Owned(dialect::normalized(&entry.key, &entry.value).0),
         }
     }
 
@@ -334,6 +369,11 @@ impl ConfigFile {
         };
         let tables: Vec<&TableEntry> = match self.0.format {
             ConfigFormat::Toml => {
+                if let Some(client) = dialect::client_of(root) {
+                    let what = format!("is a file of another program: {client}");
+                    let hint = format!("import its servers with `trunkline import {client}`");
+                    return Err(ConfigProblem::new(&self.0.path, what).hint(hint).into());
+                }
                 let unknown = entries.iter().filter(|entry| !SECTIONS.contains(&&*entry.key));
                 let unknown: Vec<ConfigProblem> = unknown.map(|entry| self.unknown_section(entry)).collect();
                 if !unknown.is_empty() {
@@ -343,15 +383,13 @@ impl ConfigFile {
                 }
                 entries.iter().collect()
             }
-            ConfigFormat::Json => containers(root).collect(),
+            _ => containers(root, self.0.format).collect(),
         };
         for table in tables {
             let is_list = self.0.format == ConfigFormat::Toml && table.key == ACCESS_SECTION;
             let (fits, expected) = match is_list {
                 true => (matches!(table.value.kind, NodeKind::Array(_)), "a list of tables, `[[access]]`"),
-                false if self.0.format == ConfigFormat::Json => {
-                    (table.value.entries().is_some(), "an object")
-                }
+                false if self.0.format.is_client() => (table.value.entries().is_some(), "an object"),
                 false => (table.value.entries().is_some(), "a table"),
             };
             if !fits {
@@ -406,7 +444,8 @@ impl FileContents {
     /// Returns the folder that the file is about: where it is, or for a client's own folder in a project, the project.
     fn folder(&self) -> &Path {
         let folder = self.path.parent().unwrap_or(Path::new(""));
-        const OF_CLIENTS: [&str; 7] = [".vscode", ".cursor", ".gemini", ".zed", ".roo", ".amazonq", ".kiro"];
+        const OF_CLIENTS: [&str; 9] =
+            [".vscode", ".cursor", ".gemini", ".zed", ".roo", ".amazonq", ".kiro", ".codex", ".qwen"];
         let of_client = |name: &std::ffi::OsStr| OF_CLIENTS.iter().any(|client| name == *client);
         if folder.file_name().is_some_and(of_client) { folder.parent().unwrap_or(folder) } else { folder }
     }
@@ -416,7 +455,7 @@ impl FileContents {
     }
 
     fn expander_of<'v>(&self, variables: &'v ConfigVariables) -> VariableExpander<'v> {
-        let workspace = (self.format == ConfigFormat::Json).then(|| {
+        let workspace = self.format.is_client().then(|| {
             let folder = self.folder();
             std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned())
         });

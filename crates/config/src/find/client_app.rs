@@ -39,11 +39,21 @@ pub enum ClientApp {
     Kiro,
     /// Amp.
     Amp,
+    /// Codex.
+    Codex,
+    /// opencode.
+    OpenCode,
+    /// Goose.
+    Goose,
+    /// Continue.
+    Continue,
+    /// Qwen Code.
+    QwenCode,
 }
 
 impl ClientApp {
     /// All of them, in the order in which their files are searched.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 20] = [
         Self::ClaudeCode,
         Self::ClaudeDesktop,
         Self::Cursor,
@@ -59,6 +69,11 @@ impl ClientApp {
         Self::AmazonQ,
         Self::Kiro,
         Self::Amp,
+        Self::Codex,
+        Self::OpenCode,
+        Self::Goose,
+        Self::Continue,
+        Self::QwenCode,
     ];
 
     fn profile(self) -> Option<&'static ClientProfile> {
@@ -89,6 +104,13 @@ impl ClientApp {
                 let store = windows_store_file(places).filter(|path| path.parent().is_some_and(Path::exists));
                 store.unwrap_or_else(|| places.settings().join("Claude").join(CLAUDE_DESKTOP_FILE))
             }
+            Self::Codex => {
+                places.codex.clone().unwrap_or_else(|| places.home.join(".codex")).join("config.toml")
+            }
+            Self::Goose if places.platform == HostPlatform::Windows => {
+                places.settings().join("Block").join("goose").join("config").join("config.yaml")
+            }
+            Self::Goose => places.dot_config().join("goose").join("config.yaml"),
             _ => places.claude.as_ref().unwrap_or(&places.home).join(".claude.json"),
         })
     }
@@ -116,6 +138,9 @@ impl ClientApp {
         if self == Self::ClaudeDesktop {
             let plain = places.settings().join("Claude").join(CLAUDE_DESKTOP_FILE);
             files.extend(Some(plain).filter(|plain| !files.contains(plain)));
+        }
+        if self == Self::OpenCode {
+            files.push(places.dot_config().join("opencode").join("opencode.jsonc"));
         }
         if self == Self::VsCode {
             let user = |folder: &str| places.settings().join(folder).join("User");
@@ -180,6 +205,12 @@ mod tests {
                 "/h/.config/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
             ),
             (ClientApp::Amp, HostPlatform::MacOs, "/h/.config/amp/settings.json"),
+            (ClientApp::Codex, HostPlatform::Linux, "/h/.codex/config.toml"),
+            (ClientApp::OpenCode, HostPlatform::MacOs, "/h/.config/opencode/opencode.json"),
+            (ClientApp::Goose, HostPlatform::MacOs, "/h/.config/goose/config.yaml"),
+            (ClientApp::Goose, HostPlatform::Windows, "/h/AppData/Roaming/Block/goose/config/config.yaml"),
+            (ClientApp::Continue, HostPlatform::Linux, "/h/.continue/config.yaml"),
+            (ClientApp::QwenCode, HostPlatform::Linux, "/h/.qwen/settings.json"),
         ];
         for (client, platform, path) in table {
             assert_eq!(client.user_file(&places(platform)), Path::new(path), "{client} on {platform:?}");

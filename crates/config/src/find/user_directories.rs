@@ -1,5 +1,7 @@
 use std::path::PathBuf;
 
+use crate::syntax::codex_home;
+
 /// An operating system, as far as it determines the folders for settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostPlatform {
@@ -34,6 +36,8 @@ pub struct UserDirectories {
     pub settings: Option<PathBuf>,
     /// The folder of Claude Code if the environment names one: `CLAUDE_CONFIG_DIR`.
     pub claude: Option<PathBuf>,
+    /// The folder of Codex if the environment names one: `CODEX_HOME`.
+    pub codex: Option<PathBuf>,
     /// The folder of what stays on this machine, on Windows: `LOCALAPPDATA`.
     pub local: Option<PathBuf>,
 }
@@ -41,7 +45,7 @@ pub struct UserDirectories {
 impl UserDirectories {
     /// Creates the default folders of a home folder.
     pub fn for_home(platform: HostPlatform, home: impl Into<PathBuf>) -> Self {
-        Self { platform, home: home.into(), settings: None, claude: None, local: None }
+        Self { platform, home: home.into(), settings: None, claude: None, codex: None, local: None }
     }
 
     /// Reads the environment of this process; `None` if there is no home folder.
@@ -58,6 +62,7 @@ impl UserDirectories {
         Some(Self {
             settings: absolute(named),
             claude: absolute(std::env::var_os("CLAUDE_CONFIG_DIR")),
+            codex: codex_home(),
             local: absolute(std::env::var_os("LOCALAPPDATA")),
             ..Self::for_home(platform, home)
         })

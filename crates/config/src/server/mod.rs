@@ -47,6 +47,9 @@ pub struct ServerConfig {
     pub revision: Option<ProtocolRevision>,
     /// How the tokens that it demands are obtained, if it has a URL.
     pub auth: ServerAuth,
+    /// Variables of the caller that it gets, as far as the operator lets callers have them: a program in its
+    /// environment, a URL in `X-Env-NAME` headers. Callers with different values use different connections.
+    pub caller_env: Vec<String>,
     /// Which of its tools are exposed, and how.
     pub tools: ToolRules,
     /// An unset variable of the definition. Only a disabled server is read despite one, with its variables
@@ -70,6 +73,7 @@ impl ServerConfig {
             era: None,
             revision: None,
             auth: ServerAuth::default(),
+            caller_env: Vec::new(),
             tools: ToolRules::default(),
             unset_variable: None,
         }
@@ -81,6 +85,7 @@ impl ServerConfig {
         let protocol = |server: &Self| (server.era, server.revision);
         self.location == other.location
             && self.auth == other.auth
+            && self.caller_env == other.caller_env
             && identity(self) == identity(other)
             && protocol(self) == protocol(other)
     }

@@ -55,6 +55,8 @@ pub(crate) struct ServerTable {
     revision: Option<ProtocolRevision>,
     /// How the tokens that the server demands are obtained.
     auth: ServerAuth,
+    /// Variables of the caller, allowed with `serve --env`, that the server gets.
+    caller_env: Vec<String>,
     /// Which tools are exposed, and how.
     tools: ToolRules,
 }
@@ -79,6 +81,7 @@ impl Default for ServerTable {
             era: None,
             revision: None,
             auth: ServerAuth::default(),
+            caller_env: Vec::new(),
             tools: ToolRules::default(),
         }
     }
@@ -103,6 +106,7 @@ pub(crate) const KEYS: &[&str] = &[
     "era",
     "revision",
     "auth",
+    "caller_env",
     "tools",
 ];
 
@@ -158,6 +162,10 @@ pub(crate) fn read(
             format!("it is a revision of the {} era, but `era` is {}", revision.era().as_str(), era.as_str());
         return Err(wrong(&["revision"], &what));
     }
+    if let Some(index) = table.caller_env.iter().position(|name| !is_variable_name(name)) {
+        let what = "a variable that callers may set has only letters, digits and `_` in its name";
+        return Err(wrong(&["caller_env", &index.to_string()], what));
+    }
     Ok(ServerConfig {
         enabled: table.enabled,
         required: table.required,
@@ -169,6 +177,7 @@ pub(crate) fn read(
         era: table.era,
         revision: table.revision,
         auth: std::mem::take(&mut table.auth).within(base),
+        caller_env: std::mem::take(&mut table.caller_env),
         tools: std::mem::take(&mut table.tools),
         ..ServerConfig::new(name, read_location(table, node, base, expander, &wrong)?)
     })
@@ -207,6 +216,14 @@ fn read_location(
             Ok(ServerLocation::Endpoint(endpoint))
         }
     }
+}
+
+/// Reports whether a name is one that a header can carry, as those of callers are.
+fn is_variable_name(name: &str) -> bool {
+    let legal = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    name.starts_with(|c: char| legal(c) && !c.is_ascii_digit())
+        && name.chars().all(legal)
+        && name.len() <= 128
 }
 
 /// Leaves out the keys that have no effect any more.

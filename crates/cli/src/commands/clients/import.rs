@@ -16,10 +16,11 @@ use crate::trust::trust_written;
 
 /// Import servers from Claude Code, Claude Desktop, Cursor …
 #[derive(Debug, Args)]
-#[command(after_help = "CLIENT is amazon-q, amp, claude-code, claude-desktop, cline, copilot, cursor,\n\
-gemini, junie, kiro, lm-studio, roo, vscode, windsurf or zed. Their files are\n\
-only read. Without CLIENT or --all, only lists what was found. A literal secret\n\
-is written only to a file that no other user can read.\n\n\
+#[command(after_help = "CLIENT is amazon-q, amp, claude-code, claude-desktop, cline, codex, continue,\n\
+copilot, cursor, gemini, goose, junie, kiro, lm-studio, opencode, qwen, roo,\n\
+vscode, windsurf or zed. Their files are only read. Without CLIENT or --all,\n\
+only lists what was found. A literal secret is written only to a file that no\n\
+other user can read.\n\n\
 Examples:\n  trunkline import\n  trunkline import --all\n  trunkline import cursor --dry-run")]
 pub(crate) struct ImportArgs {
     /// Import the servers of this client

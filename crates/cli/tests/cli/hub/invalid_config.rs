@@ -7,7 +7,7 @@ use crate::process::run_in;
 fn invalid_or_writable_config_exits_with_3() {
     let good = mcp_json(&[("a", builtin("echo"))]);
     for (text, mode, parts) in [
-        (&*good, 0o620, &["is writable by other users", "chmod go-w"][..]),
+        (&*good, 0o622, &["is writable by other users", "chmod go-w"][..]),
         (&*good, 0o602, &["is writable by other users"]),
         ("{", 0o600, &["mcp.json:1:"]),
         (r#"{"mcpServers":{"a":{"command":"x"}},"servers":{"a":{"command":"y"}}}"#, 0o600, &["server `a`"]),

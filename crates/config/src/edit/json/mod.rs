@@ -10,6 +10,7 @@ use super::text_edit::TextEdit;
 use crate::file::containers;
 use crate::node::{ConfigNode, TableEntry};
 use crate::server::ServerConfig;
+use crate::syntax::ConfigFormat;
 
 /// Adds a server after the others; creates the container if there is none.
 pub(super) fn add(
@@ -20,27 +21,35 @@ pub(super) fn add(
     folder: &Path,
 ) -> Vec<TextEdit> {
     let style = render::JsonStyle::of(text, root);
-    match containers(root).next() {
-        Some(known) => append(text, &known.value, &style, |depth| {
-            render::member(server.name.as_str(), &render::server(server, folder, &style, depth))
-        }),
+    // The table of opencode is known to be one only once it has servers.
+    let empty = root.entry(container).filter(|_| container == render::OPENCODE);
+    let known = containers(root, ConfigFormat::Json).next().or(empty);
+    let key = known.map_or(container, |known| &known.key);
+    let entry = |depth| {
+        let written = match key == render::OPENCODE {
+            true => render::opencode_server(server, folder, &style, depth),
+            false => render::server(server, folder, &style, depth),
+        };
+        render::member(server.name.as_str(), &written)
+    };
+    match known {
+        Some(known) => append(text, &known.value, &style, entry),
         None => append(text, root, &style, |depth| {
-            let inner =
-                render::member(server.name.as_str(), &render::server(server, folder, &style, depth + 1));
-            render::member(container, &style.object(&[inner], depth))
+            render::member(container, &style.object(&[entry(depth + 1)], depth))
         }),
     }
 }
 
 /// Removes a server.
 pub(super) fn remove(text: &str, root: &ConfigNode, name: &str) -> Vec<TextEdit> {
-    let within = containers(root).find(|container| container.value.get(name).is_some());
+    let within = containers(root, ConfigFormat::Json).find(|container| container.value.get(name).is_some());
     within.map_or_else(Vec::new, |container| remove_member(text, &container.value, name))
 }
 
 /// Enables or disables a server, if its definition differs.
 pub(super) fn set_enabled(text: &str, root: &ConfigNode, name: &str, enabled: bool) -> Vec<TextEdit> {
-    let Some(server) = containers(root).find_map(|container| container.value.get(name)) else {
+    let Some(server) = containers(root, ConfigFormat::Json).find_map(|container| container.value.get(name))
+    else {
         return Vec::new();
     };
     let is_flag = |entry: &&TableEntry| entry.key == "enabled" || entry.key == "disabled";

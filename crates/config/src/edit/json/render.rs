@@ -78,6 +78,36 @@ pub(super) fn server(server: &ServerConfig, folder: &Path, style: &JsonStyle, de
     style.object(&members, depth)
 }
 
+/// The key of opencode.
+pub(super) const OPENCODE: &str = "mcp";
+
+/// Writes a server as opencode has it: the program and its arguments in one list.
+pub(super) fn opencode_server(
+    server: &ServerConfig,
+    folder: &Path,
+    style: &JsonStyle,
+    depth: usize,
+) -> String {
+    let (kind, mut command) = match &server.location {
+        ServerLocation::Program(program) => ("local", vec![program.command.as_written().to_owned()]),
+        ServerLocation::Endpoint(_) => ("remote", Vec::new()),
+    };
+    let mut members = vec![member("type", &string(kind))];
+    for ServerField { name, value } in fields(server, folder) {
+        match (name, value) {
+            ("args", FieldValue::List(words)) => command.extend(words),
+            ("command" | "enabled" | "transport", _) => {}
+            ("env", value) => members.push(member("environment", &render_value(&value, style, depth + 1))),
+            (name, value) => members.push(member(name, &render_value(&value, style, depth + 1))),
+        }
+    }
+    if !command.is_empty() {
+        members.insert(1, member("command", &render_value(&FieldValue::List(command), style, depth + 1)));
+    }
+    members.push(member("enabled", &server.enabled.to_string()));
+    style.object(&members, depth)
+}
+
 fn render_value(value: &FieldValue, style: &JsonStyle, depth: usize) -> String {
     match value {
         FieldValue::Text(text) => string(text),

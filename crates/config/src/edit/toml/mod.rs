@@ -1,4 +1,4 @@
-//! Edits of `trunkline.toml`, applied to its text so that everything else is preserved.
+//! Edits of `trunkline.toml`, and of the file of Codex, applied to its text so that everything else is preserved.
 
 mod render;
 mod statements;
@@ -11,20 +11,29 @@ use super::text_edit::{TextEdit, indent, line_above, line_start, newline, next_l
 use crate::node::{ConfigNode, TableEntry};
 use crate::server::ServerConfig;
 
-/// Where the servers are.
-const SERVERS: &str = "servers";
+/// The table of servers in `trunkline.toml`.
+pub(super) const SERVERS: &str = "servers";
+
+/// The table of servers of Codex.
+pub(super) const CODEX: &str = "mcp_servers";
 
 /// Adds a server after the others, or at the end.
-pub(super) fn add(text: &str, root: &ConfigNode, server: &ServerConfig, folder: &Path) -> Vec<TextEdit> {
+pub(super) fn add(
+    text: &str,
+    root: &ConfigNode,
+    table: &str,
+    server: &ServerConfig,
+    folder: &Path,
+) -> Vec<TextEdit> {
     let line_end = newline(text);
-    if let Some(inline) = inline_servers(text, root) {
-        let value = render::inline(server, folder);
+    if let Some(inline) = inline_servers(text, root, table) {
+        let value = render::inline(table, server, folder);
         let pair = format!("{} = {value}", render::key(server.name.as_str()));
         return vec![insert_first(inline, &pair)];
     }
-    let block = render::block(server, folder).replace('\n', line_end);
+    let block = render::block(table, server, folder).replace('\n', line_end);
     let statements = statements(text);
-    let last = statements.iter().rposition(|statement| statement.is_within(&[SERVERS]));
+    let last = statements.iter().rposition(|statement| statement.is_within(&[table]));
     let (at, before) = match last {
         Some(last) => (section_end(text, &statements, last), line_end),
         None => (text.len(), if text.trim().is_empty() { "" } else { line_end }),
@@ -35,12 +44,12 @@ pub(super) fn add(text: &str, root: &ConfigNode, server: &ServerConfig, folder: 
 }
 
 /// Removes a server with all of its tables and pairs.
-pub(super) fn remove(text: &str, root: &ConfigNode, name: &str) -> Vec<TextEdit> {
-    if let Some(inline) = inline_servers(text, root) {
+pub(super) fn remove(text: &str, root: &ConfigNode, table: &str, name: &str) -> Vec<TextEdit> {
+    if let Some(inline) = inline_servers(text, root, table) {
         return remove_member(inline.entries().unwrap_or_default(), name).into_iter().collect();
     }
     let statements = statements(text);
-    let server = [SERVERS, name];
+    let server = [table, name];
     let mut splices = Vec::new();
     for (index, statement) in statements.iter().enumerate() {
         if !statement.is_within(&server) {
@@ -60,8 +69,14 @@ pub(super) fn remove(text: &str, root: &ConfigNode, name: &str) -> Vec<TextEdit>
 }
 
 /// Enables or disables a server, if its definition differs.
-pub(super) fn set_enabled(text: &str, root: &ConfigNode, name: &str, enabled: bool) -> Vec<TextEdit> {
-    let Some(server) = root.at(&[SERVERS, name]) else { return Vec::new() };
+pub(super) fn set_enabled(
+    text: &str,
+    root: &ConfigNode,
+    table: &str,
+    name: &str,
+    enabled: bool,
+) -> Vec<TextEdit> {
+    let Some(server) = root.at(&[table, name]) else { return Vec::new() };
     if let Some(value) = server.get("enabled") {
         return vec![TextEdit::replace(value.span.clone(), enabled.to_string())];
     }
@@ -74,7 +89,7 @@ pub(super) fn set_enabled(text: &str, root: &ConfigNode, name: &str, enabled: bo
     }
     let line_end = newline(text);
     let statements = statements(text);
-    let path = [SERVERS, name];
+    let path = [table, name];
     let own = statements.iter().find(|statement| statement.is_header() && statement.path == path);
     if let Some(header) = own {
         let blanks = indent(text, header.span.start);
@@ -93,13 +108,13 @@ pub(super) fn set_enabled(text: &str, root: &ConfigNode, name: &str, enabled: bo
     // There are only tables below it, and it gets a header of its own in front of them.
     let first = statements.iter().find(|statement| statement.is_within(&path));
     let at = first.map_or(text.len(), |first| comment_start(text, line_start(text, first.span.start)));
-    let header = format!("[{SERVERS}.{}]{line_end}{pair}{line_end}{line_end}", render::key(name));
+    let header = format!("[{table}.{}]{line_end}{pair}{line_end}{line_end}", render::key(name));
     vec![TextEdit::insert(at, header)]
 }
 
 /// Returns the table of servers if it is written as one value, in which headers cannot add anything.
-fn inline_servers<'a>(text: &str, root: &'a ConfigNode) -> Option<&'a ConfigNode> {
-    let servers = root.get(SERVERS)?;
+fn inline_servers<'a>(text: &str, root: &'a ConfigNode, table: &str) -> Option<&'a ConfigNode> {
+    let servers = root.get(table)?;
     text.get(servers.span.clone())?.starts_with('{').then_some(servers)
 }
 

@@ -6,22 +6,36 @@ use std::path::Path;
 use crate::edit::fields::{FieldValue, ServerField, fields};
 use crate::server::ServerConfig;
 
+use super::CODEX;
+
 /// Writes a server as a table with a header, each line ended.
-pub(super) fn block(server: &ServerConfig, folder: &Path) -> String {
-    let mut out = format!("[servers.{}]\n", key(server.name.as_str()));
-    for ServerField { name, value } in fields(server, folder) {
+pub(super) fn block(table: &str, server: &ServerConfig, folder: &Path) -> String {
+    let mut out = format!("[{table}.{}]\n", key(server.name.as_str()));
+    for (name, value) in named_fields(table, server, folder) {
         out.push_str(&format!("{name} = {}\n", render_value(&value)));
     }
     out
 }
 
 /// Writes a server as one value.
-pub(super) fn inline(server: &ServerConfig, folder: &Path) -> String {
-    let pairs: Vec<String> = fields(server, folder)
+pub(super) fn inline(table: &str, server: &ServerConfig, folder: &Path) -> String {
+    let pairs: Vec<String> = named_fields(table, server, folder)
         .iter()
-        .map(|ServerField { name, value }| format!("{name} = {}", render_value(value)))
+        .map(|(name, value)| format!("{name} = {}", render_value(value)))
         .collect();
     format!("{{ {} }}", pairs.join(", "))
+}
+
+/// Lists the fields of a server by the keys of the file.
+fn named_fields(table: &str, server: &ServerConfig, folder: &Path) -> Vec<(&'static str, FieldValue)> {
+    let is_codex = table == CODEX;
+    let named = |ServerField { name, value }| match name {
+        "headers" if is_codex => Some(("http_headers", value)),
+        // Codex has one transport for URLs.
+        "transport" if is_codex => None,
+        name => Some((name, value)),
+    };
+    fields(server, folder).into_iter().filter_map(named).collect()
 }
 
 /// Writes a key, with quotes if it needs them.

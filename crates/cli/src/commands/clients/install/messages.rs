@@ -2,7 +2,7 @@ use std::path::Path;
 
 use serde_json::json;
 use trunkline_config::find::ClientApp;
-use trunkline_config::{ConfigEditor, ConfigFile, ConfigVariables, ServerConfig};
+use trunkline_config::{ConfigEditor, ConfigFile, ConfigFormat, ConfigVariables, ServerConfig};
 
 use super::{InstallArgs, InstallChange};
 use crate::connect::print_stdout;
@@ -98,17 +98,23 @@ fn diff_lines(
     wanted: Option<&ServerConfig>,
     done: InstallChange,
 ) -> Result<String, CliFailure> {
+    let client_format = ConfigFormat::of(path);
     let mut text = format!("{}\n  \"{}\"\n", path.display(), args.client.container());
     if done != InstallChange::Added {
         text.push_str(&format!("-   {:?}\n", args.name));
     }
     if let Some(hub) = wanted {
         // The entry is rendered into an empty file, so that nothing else in the client's file is printed.
-        let mut alone = ConfigEditor::parse(path, "{}")?.container(args.client.container());
+        let is_json = client_format == ConfigFormat::Json;
+        let mut alone = ConfigEditor::parse(path, if is_json { "{}" } else { "" })?;
+        alone = alone.container(args.client.container());
         alone.add(hub)?;
         let lines: Vec<&str> = alone.file().text().lines().collect();
-        let inside = lines.get(2..lines.len().saturating_sub(2)).unwrap_or_default();
-        inside.iter().for_each(|line| text.push_str(&format!("+{}\n", line.get(1..).unwrap_or_default())));
+        let inside = if is_json { lines.get(2..lines.len().saturating_sub(2)) } else { Some(&lines[..]) };
+        let skipped = usize::from(is_json);
+        inside.unwrap_or_default().iter().for_each(|line| {
+            text.push_str(&format!("+{}\n", line.get(skipped..).unwrap_or_default()));
+        });
     }
     // The query of an address may well be a secret.
     Ok(match &args.http {

@@ -21,9 +21,10 @@ use crate::trust;
 
 /// Add the hub to Claude Code, Claude Desktop, Cursor …
 #[derive(Debug, Args)]
-#[command(after_help = "CLIENT is amazon-q, amp, claude-code, claude-desktop, cline, copilot, cursor,\n\
-gemini, junie, kiro, lm-studio, roo, vscode, windsurf or zed. The rest of its\n\
-file stays unchanged, and a backup is saved next to it.\n\n\
+#[command(after_help = "CLIENT is amazon-q, amp, claude-code, claude-desktop, cline, codex, continue,\n\
+copilot, cursor, gemini, goose, junie, kiro, lm-studio, opencode, qwen, roo,\n\
+vscode, windsurf or zed. The rest of its file stays unchanged, and a backup is\n\
+saved next to it.\n\n\
 Examples:\n  trunkline install claude-code\n  trunkline install cursor --http http://127.0.0.1:7411/mcp\n  \
 trunkline install claude-desktop --uninstall")]
 pub(crate) struct InstallArgs {

@@ -5,7 +5,8 @@ use trunkline_config::ServerName;
 
 use super::ownership::ResourceClaims;
 use super::{
-    CatalogueEntry, HubRegistry, HubToolEntry, ServerAdvice, ToolTarget, UpstreamOffer, resource_tools,
+    CatalogueEntry, HubRegistry, HubToolEntry, ServerAdvice, ToolTarget, UpstreamOffer, requires_task,
+    resource_tools,
 };
 use crate::names::{ItemKind, NameCollision, NameTemplate, NamedItem, assign};
 
@@ -69,7 +70,8 @@ impl<O: Clone> HubRegistry<O> {
             within.flat_map(|offer| offer.catalogue.tools.iter().map(|tool| &*tool.name)).collect();
         let own: Vec<_> = own.iter().filter(|name| !within.contains(name)).copied().collect();
         for offer in offers {
-            let tools = offer.catalogue.tools.iter().filter(|tool| offer.rules.allows(&tool.name));
+            let tools = offer.catalogue.tools.iter();
+            let tools = tools.filter(|tool| offer.rules.allows(&tool.name) && !requires_task(tool));
             offered.extend(dedup_by_key(tools, |tool| &tool.name).into_iter().map(|tool| (offer, tool)));
         }
         let items: Vec<_> = offered

@@ -63,6 +63,12 @@ pub(crate) struct HubToolEntry<O> {
     rendered: RenderedItem,
 }
 
+/// Reports whether a tool can only be called as a task of revision 2025-11-25, which is not forwarded.
+pub(crate) fn requires_task(tool: &Tool) -> bool {
+    let execution = tool.rest.get(EXECUTION_KEY).and_then(|execution| execution.members().ok());
+    execution.and_then(|execution| execution.text("taskSupport")).is_some_and(|support| support == "required")
+}
+
 impl<O> HubToolEntry<O> {
     pub(crate) fn new(target: ToolTarget<O>, mut tool: Tool) -> Self {
         tool.rest.take(EXECUTION_KEY);

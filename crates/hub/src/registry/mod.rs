@@ -18,6 +18,7 @@ use trunkline_protocol::model::{Prompt, Resource, ResourceTemplate};
 
 pub use self::build::ResourceTools;
 pub(crate) use self::catalogue::UpstreamCatalogue;
+use self::entry::requires_task;
 pub(crate) use self::entry::{CatalogueEntry, HubToolEntry, LOGIN_TOOL, ToolTarget};
 use self::ownership::ResourceClaims;
 pub(crate) use self::report::log_collisions;

@@ -56,6 +56,19 @@ fn names<T>(named: &NamedMap<T>) -> Vec<&str> {
 }
 
 #[test]
+fn tools_that_require_tasks_are_hidden() {
+    let with_support = |support: &str| {
+        let mut tool = Tool { name: support.to_owned(), ..Tool::default() };
+        let execution = format!(r#"{{"taskSupport":"{support}"}}"#);
+        tool.rest.set("execution", trunkline_protocol::RawJson::parse(execution).unwrap());
+        tool
+    };
+    let all = ["required", "optional", "forbidden"].map(with_support).to_vec();
+    let catalogue = UpstreamCatalogue { tools: Arc::new(all), ..UpstreamCatalogue::default() };
+    assert_eq!(names(&build(&[offer("a", catalogue)]).tools), ["a__forbidden", "a__optional"]);
+}
+
+#[test]
 fn tool_is_routed_by_exposed_name_and_called_by_its_upstream_name() {
     let registry = build(&[offer("b", tools(&["x.y", "z"])), offer("a", tools(&["z"]))]);
     assert_eq!(names(&registry.tools), ["a__z", "b__x_y", "b__z"]);

@@ -1,6 +1,9 @@
 use trunkline_protocol::{ByteString, JsonObject, Method, RawJson};
 use trunkline_server::IncomingCall;
 
+/// The parameter of `tools/call` that asks for a task.
+const TASK_KEY: &str = "task";
+
 /// A request to relay to a server, with the call that it is for.
 #[derive(Debug)]
 pub(crate) struct RelayRequest {
@@ -25,7 +28,7 @@ impl RelayRequest {
     /// them.
     pub(super) fn params(&self) -> JsonObject {
         let original = &self.call.params().members;
-        match &self.rewrite {
+        let mut params = match &self.rewrite {
             ParamRewrite::Unchanged => original.clone(),
             ParamRewrite::Renamed(name) => {
                 let mut params = original.clone();
@@ -33,6 +36,11 @@ impl RelayRequest {
                 params
             }
             ParamRewrite::Replaced(params) => params.clone(),
+        };
+        // Tasks of 2025-11-25 are not relayed: the result would be one that the caller has no way to follow here.
+        if self.method == Method::ToolsCall {
+            params.take(TASK_KEY);
         }
+        params
     }
 }

@@ -1,5 +1,6 @@
 //! Opens a connection and handles the outcome.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 use parking_lot::MutexGuard;
@@ -7,10 +8,11 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use trunkline_client::config::{pinned_era, with_pinned_revision};
 use trunkline_client::{Client, ClientLimits, DroppedMessage, Error};
-use trunkline_config::{ConnectionSharing, ServerConfig, ServerLocation};
+use trunkline_config::{ConnectionSharing, ServerConfig, ServerLocation, ServerName};
 use trunkline_protocol::Era;
 use trunkline_protocol::model::Implementation;
 use trunkline_server::UpstreamItem;
+use trunkline_transport::process::{OutputLine, OutputStream};
 
 use super::Upstream;
 use super::caller_profile::{CallerProfile, PoolKey, keeps_state};
@@ -89,12 +91,14 @@ impl Upstream {
                 ..ClientLimits::default()
             })
             .on_dropped(count_dropped)
+            .on_line(log_stray_lines(&self.name))
             .on_session_log(move |message, _| calls.log(&name, message))
             .list_meta(VIA_KEY, ViaPath::default().to_raw_with(&self.hub))
             .input(SessionInputHandler { capabilities: key.input.capabilities(), roots, url_elicitations })
             .prefer(key.era);
         let builder = with_pinned_revision(builder, config);
-        let (options, config, predecessor) = (self.options.clone(), config.clone(), self.predecessor.clone());
+        let config = key.variables.add_to(config.clone());
+        let (options, predecessor) = (self.options.clone(), self.predecessor.clone());
         let auth = self.auth.clone();
         Box::pin(async move {
             if let Some(name) = &config.unset_variable {
@@ -215,6 +219,25 @@ fn find_existing(
         existing.wake_supervisor();
     }
     Some(existing)
+}
+
+/// Returns the callback for lines of a program's standard output that are no messages: the first one is a warning, so
+/// that a program which prints them is noticed, and the others cannot flood the log.
+fn log_stray_lines(server: &ServerName) -> impl Fn(&OutputLine<'_>) + Send + Sync + 'static {
+    /// The most characters of a line in the log.
+    const MAX_CHARACTERS: usize = 120;
+    let (server, has_warned) = (server.clone(), AtomicBool::new(false));
+    move |line| {
+        if line.stream != OutputStream::Stdout {
+            return;
+        }
+        let text: String = line.text.chars().take(MAX_CHARACTERS).collect();
+        if has_warned.swap(true, Ordering::Relaxed) {
+            tracing::debug!(%server, line = ?text, "skipped a line of standard output that is not JSON-RPC");
+        } else {
+            tracing::warn!(%server, line = ?text, "skipped a line of standard output that is not JSON-RPC");
+        }
+    }
 }
 
 /// Counts a message of a server that was dropped.

@@ -6,10 +6,11 @@ use trunkline_client::config::pinned_era;
 use trunkline_config::{ConnectionSharing, ServerConfig, ServerLocation};
 use trunkline_protocol::model::ClientCapabilities;
 use trunkline_protocol::{Era, LoggingLevel, Method};
-use trunkline_server::{Context, SessionRoots};
+use trunkline_server::{Context, Env, SessionRoots};
 use trunkline_session::{Principal, SessionId};
 
 use super::Upstream;
+use super::caller_variables::CallerVariables;
 use super::connection::ConnectionScope;
 use super::era::{choose_era, default_era};
 use super::eviction::SlotOwner;
@@ -37,6 +38,7 @@ pub(crate) struct CallerProfile {
     /// The lowest log level that it wants, if any.
     log_level: Option<LoggingLevel>,
     input: InputSet,
+    env: Env,
     /// Its roots, as far as they are known.
     pub(crate) roots: Option<KnownRoots>,
     /// Where they can be requested outside of calls.
@@ -60,6 +62,8 @@ pub(super) struct PoolKey {
     pub(super) input: InputSet,
     /// The era of the connections.
     pub(super) era: Era,
+    /// The variables that the server got of the caller.
+    pub(super) variables: CallerVariables,
 }
 
 /// Identifies a client that competes for connections.
@@ -103,6 +107,7 @@ impl CallerProfile {
                 log_level: caller.log_level,
                 input: InputSet::from_capabilities(&capabilities),
                 capabilities,
+                env: caller.env.clone(),
                 roots: None,
                 session_roots: context.session_roots(),
             }
@@ -206,7 +211,7 @@ impl CallerProfile {
             }
         };
         let owner = owner.map(|client| SlotOwner { party: self.party_key(anonymous), client });
-        PoolKey { scope: connection_scope, owner, input, era }
+        PoolKey { scope: connection_scope, owner, input, era, variables: CallerVariables::default() }
     }
 }
 
@@ -215,7 +220,9 @@ impl Upstream {
     pub(super) fn pool_key_of(&self, profile: &CallerProfile, state: &UpstreamState) -> PoolKey {
         let config = self.config.load();
         let era = choose_era(profile.era, pinned_era(&config), state.supported_eras(Instant::now()));
-        profile.pool_key(&config, self.options.anonymous, era, state.eras.known_in(era).map(|known| &**known))
+        let known = state.eras.known_in(era).map(|known| &**known);
+        let key = profile.pool_key(&config, self.options.anonymous, era, known);
+        PoolKey { variables: CallerVariables::for_server(&config, &profile.env), ..key }
     }
 
     /// Reports whether the server is stateful in the caller's era; true if that is not known.
@@ -250,6 +257,7 @@ impl PoolKey {
             owner: None,
             input: InputSet::default(),
             era: default_era(),
+            variables: CallerVariables::default(),
         }
     }
 
@@ -261,7 +269,7 @@ impl PoolKey {
             ConnectionScope::Session(session) => Some(ClientKey::Session(*session)),
         };
         let owner = owner.map(SlotOwner::alone);
-        Self { scope: scope.clone(), owner, input: InputSet::default(), era: default_era() }
+        Self { scope: scope.clone(), owner, ..Self::unassigned() }
     }
 
     /// Describes the scope, for logs.

@@ -12,6 +12,7 @@ use trunkline_server::ChangeSubscriber;
 use trunkline_session::{Principal, SessionId};
 
 use super::caller_profile::{ClientKey, PoolKey};
+use super::caller_variables::CallerVariables;
 use super::eviction::{SlotOwner, SlotUse};
 use super::input::InputSet;
 use super::listing_key::ListingKey;
@@ -60,6 +61,8 @@ impl ConnectionScope {
 pub(crate) struct UpstreamConnection {
     pub(crate) client: Client,
     pub(crate) input: InputSet,
+    /// The variables that the server got of its callers.
+    variables: CallerVariables,
     /// The era that was negotiated.
     pub(crate) era: Era,
     pub(crate) roots: Arc<UpstreamRoots>,
@@ -156,11 +159,14 @@ impl UpstreamConnection {
         callbacks: ConnectionCallbacks,
         waiting: Arc<WaitList>,
     ) -> Arc<Self> {
-        let (ConnectionCallbacks { roots, url_elicitations, calls }, PoolKey { scope, owner, input, .. }) =
-            (callbacks, key);
+        let (
+            ConnectionCallbacks { roots, url_elicitations, calls },
+            PoolKey { scope, owner, input, variables, .. },
+        ) = (callbacks, key);
         let now = Instant::now();
         Arc::new(Self {
             input,
+            variables,
             roots,
             url_elicitations,
             running_calls: calls,
@@ -225,9 +231,14 @@ impl UpstreamConnection {
         ListingKey { era: self.era, input: self.input }
     }
 
+    /// Reports whether its session is one that a key needs, whatever its scope.
+    pub(super) fn matches_session(&self, key: &PoolKey) -> bool {
+        self.input == key.input && self.era == key.era && self.variables == key.variables
+    }
+
     /// Reports whether it belongs to the pool of a key.
     pub(super) fn matches_key(&self, key: &PoolKey) -> bool {
-        self.input == key.input && self.era == key.era && self.matches_scope(|scope| *scope == key.scope)
+        self.matches_session(key) && self.matches_scope(|scope| *scope == key.scope)
     }
 
     /// Begins a use by a caller that was added to the roots.

@@ -307,8 +307,9 @@ impl Upstream {
             let is_unassigned = connection.matches_scope(|scope| *scope == ConnectionScope::Unassigned);
             let is_sessions_own = !is_unassigned && matches!(key.scope, ConnectionScope::Session(_));
             let is_theirs = is_unassigned || connection.matches_scope(|scope| *scope == key.scope);
-            let matches_session = connection.input == key.input && connection.era == key.era;
-            matches_session && is_theirs && (is_sessions_own || connection.has_roots(roots, asks_roots))
+            connection.matches_session(key)
+                && is_theirs
+                && (is_sessions_own || connection.has_roots(roots, asks_roots))
         };
         state.usable().filter(fits).collect()
     }

@@ -23,6 +23,7 @@
 mod attempt;
 mod backoff;
 mod caller_profile;
+mod caller_variables;
 mod connection;
 mod connection_watch;
 mod ending;

@@ -71,7 +71,8 @@ impl ConnectionAttempt {
     /// out to support another era than the one tried first.
     pub(super) fn serves(&self, key: &PoolKey, is_unknown: bool) -> bool {
         let is_theirs = [&key.scope, &ConnectionScope::Unassigned].contains(&&self.pool_key.scope);
-        self.pool_key.input == key.input && (is_unknown || self.pool_key.era == key.era) && is_theirs
+        let is_session = self.pool_key.input == key.input && self.pool_key.variables == key.variables;
+        is_session && (is_unknown || self.pool_key.era == key.era) && is_theirs
     }
 }
 

@@ -3,6 +3,7 @@
 mod admin;
 mod audit;
 mod invalid_config;
+mod programs;
 mod readiness_probe;
 mod reload;
 mod smoke;

@@ -60,5 +60,6 @@ pub use self::input::{InputHandler, InputOrigin};
 pub use self::limits::ClientLimits;
 pub use self::list::{ItemList, RepairedItem, SkippedItem};
 pub use self::message_budget::MessageBudget;
+pub use self::output_check::argument_error;
 pub use self::subscribe::{ChangeEvent, ChangeFilter, ChangeStream, is_sub_resource};
 pub use self::with_raw::WithRaw;

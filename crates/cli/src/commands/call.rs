@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use clap::Args;
-use trunkline_client::ProgressUpdate;
+use trunkline_client::{ProgressUpdate, argument_error};
 
 use crate::connect::{
     AnswerArgs, CommandSession, ConnectArgs, TargetArgs, call_failure, print_stdout, read_input, target_help,
@@ -34,6 +34,9 @@ pub(crate) struct CallArgs {
     /// All arguments as one JSON object, @FILE or @-
     #[arg(long, value_name = "JSON")]
     json_args: Option<String>,
+    /// Send arguments that do not fit the tool's schema
+    #[arg(long)]
+    no_check: bool,
     /// Save media (or else the text) unchanged to a file, to
     /// a folder (ends in /), or with - to stdout
     #[arg(verbatim_doc_comment, long, value_name = "PLACE", value_parser = SaveTarget::parse)]
@@ -78,6 +81,10 @@ async fn call(
     let shape = ValueShape::from_schema(&tool.input_schema);
     let arguments = read_arguments(words, args.json_args.as_deref(), &shape, &mut read_input)
         .map_err(|failure| failure.or_hint(tool_signature(tool)))?;
+    if let Some(problem) = argument_error(&tool.input_schema, &arguments).filter(|_| !args.no_check) {
+        return Err(CliFailure::new(ExitReason::Usage, format!("invalid arguments of `{name}`: {problem}"))
+            .hint("`--no-check` sends them all the same"));
+    }
     let screen = Arc::clone(&session.screen);
     let result =
         session.client.call(name, arguments).progress(move |progress| show_progress(&screen, progress)).await;

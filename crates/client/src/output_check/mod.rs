@@ -90,6 +90,20 @@ impl OutputCheck {
     }
 }
 
+/// Returns what is wrong with the arguments of a call by the whole schema of its tool, or `None`. A schema that cannot
+/// be compiled, or is too much work, checks nothing; the server checks in any case.
+///
+/// ```
+/// # use trunkline_client::argument_error;
+/// # use trunkline_client::protocol::RawJson;
+/// let schema = RawJson::parse(r#"{"properties":{"level":{"maximum":10}}}"#).unwrap();
+/// let arguments = RawJson::parse(r#"{"level":11}"#).unwrap();
+/// assert!(argument_error(&schema, &arguments).unwrap().starts_with("/level: "));
+/// ```
+pub fn argument_error(schema: &RawJson, arguments: &RawJson) -> Option<String> {
+    OutputCheck::compile(schema)?.validation_error(arguments)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

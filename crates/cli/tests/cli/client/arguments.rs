@@ -64,3 +64,25 @@ fn resources_and_prompts_are_filled_in() {
     let missing = ask(&peer, "modern", &["prompt", "test_prompt_with_arguments", "arg1=one"]);
     assert_eq!((missing.code, missing.stderr.contains("missing argument `arg2`")), (Some(2), true));
 }
+
+#[test]
+fn the_whole_schema_is_checked_before_sending() {
+    let folder = folder("whole_schema");
+    let text =
+        "[commands.show]\nargv = [\"echo\", \"{n}\"]\narguments.n = { type = \"integer\", max = 10 }\n";
+    let config = file(&folder, "trunkline.toml", text, 0o600);
+    let audit = folder.join("audit");
+    let server = [env!("CARGO_BIN_EXE_trunkline"), "serve", "--stdio", "--trust", "--config", &config];
+    let server: Vec<&str> = server.into_iter().chain(["--audit", audit.to_str().unwrap()]).collect();
+    for words in [&["n=11"][..], &["n:=11"], &["n:=\"x\""], &["--json-args", r#"{"n":1.5}"#]] {
+        let call = [&["call", "show"], words, &["--"], &server[..]].concat();
+        let refused = run(&call, "");
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+        assert!(!std::fs::read_to_string(&audit).unwrap_or_default().contains("show"), "{words:?} was sent");
+    }
+    let sent = run(&[&["call", "show", "n=11", "--no-check", "--"], &server[..]].concat(), "");
+    assert_eq!(sent.code, Some(1), "{sent:?}");
+    assert!(std::fs::read_to_string(&audit).unwrap().contains("show"), "{sent:?}");
+    let fine = run(&[&["call", "show", "n=10", "--"], &server[..]].concat(), "");
+    assert_eq!(fine.stdout.trim_end(), "10", "{fine:?}");
+}

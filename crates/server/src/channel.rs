@@ -274,7 +274,7 @@ impl<C: Channel> ChannelServer<C> {
         let span = message_span(&mut message);
         match (era::route_channel(&message, self.session.is_some()), message) {
             (MessageRoute::Modern, Message::Request(request)) => {
-                self.receive_modern(request, reserved, span, cx)
+                self.receive_modern(request, reserved, span, cx);
             }
             (MessageRoute::Initialize, Message::Request(request)) => self.initialize(&request),
             (MessageRoute::Refuse(refusal), Message::Request(request)) => {

@@ -154,11 +154,7 @@ fn entry_lines(server: &ServerConfig, folder: &Path, dialect: YamlDialect, blank
     if let (YamlDialect::NamedList, ServerLocation::Endpoint(_)) = (dialect, &server.location) {
         lines.insert(0, "type: streamable-http".to_owned());
     }
-    let below = match dialect {
-        YamlDialect::NamedList => "  ",
-        YamlDialect::Extensions => "  ",
-    };
-    let rest = lines.into_iter().map(|line| format!("{blanks}{below}{line}"));
+    let rest = lines.into_iter().map(|line| format!("{blanks}  {line}"));
     std::iter::once(format!("{blanks}{first}")).chain(rest).collect()
 }
 

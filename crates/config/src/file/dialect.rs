@@ -213,7 +213,7 @@ impl DialectNormalizer<'_> {
             "environment" | "envs" if !self.is_remote => self.set("env", entry.value.clone(), entry),
             "env_vars" if !self.is_remote => self.take_inherited(entry),
             "env_keys" => {
-                self.ignore(entry, "is ignored: secrets of the keyring are not read; set them in `env`")
+                self.ignore(entry, "is ignored: secrets of the keyring are not read; set them in `env`");
             }
             "http_headers" => self.add_headers(&entry.value, entry),
             "requestOptions" => {

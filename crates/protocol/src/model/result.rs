@@ -219,7 +219,7 @@ pub struct CompleteResult {
     /// There are more than these.
     pub has_more: Option<bool>,
     /// Members of `completion` that no revision defines, in order.
-    pub completion_rest: JsonObject,
+    pub completion_rest: Box<JsonObject>,
     /// The `_meta` of the wire format.
     pub meta: Option<JsonObject>,
     /// Members that no revision defines, in order.
@@ -246,7 +246,7 @@ impl CompleteResult {
             let mut inner = ObjectReader::open(raw)?;
             let (values, total) = (inner.take_list("values")?, inner.take("total")?);
             let has_more = inner.take("hasMore")?;
-            Ok(Self { values, total, has_more, completion_rest: inner.0, ..Self::default() })
+            Ok(Self { values, total, has_more, completion_rest: Box::new(inner.0), ..Self::default() })
         };
         let result = read(&completion).map_err(|e: MalformedModel| e.within("completion"))?;
         Ok(Self { meta: outer.take("_meta")?, rest: outer.0, ..result })

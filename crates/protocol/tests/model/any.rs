@@ -259,7 +259,7 @@ pub(super) fn complete_result() -> impl Strategy<Value = CompleteResult> {
             values,
             total,
             has_more,
-            completion_rest,
+            completion_rest: Box::new(completion_rest),
             meta,
             rest,
         },

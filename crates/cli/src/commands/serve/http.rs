@@ -80,13 +80,16 @@ pub(super) async fn serve(
         never = keeping => match never {},
         drained = http::serve(listener, &endpoint, service, edge.grace) => drained,
     };
-    let drained = drained
-        .map_err(|error| CliFailure::new(ExitReason::Failed, format!("the transport failed: {error}")))?;
-    let aborted = match drained {
-        DrainOutcome::Cleanly => 0,
-        DrainOutcome::Aborted(calls) => calls,
-    };
-    super::exit_result(shutdown.forced_by(), aborted, edge.grace)
+    super::exit_result(shutdown.forced_by(), aborted_calls(drained)?, edge.grace)
+}
+
+/// Returns how many calls were aborted when the server ended.
+fn aborted_calls(drained: io::Result<DrainOutcome>) -> Result<usize, CliFailure> {
+    match drained {
+        Ok(DrainOutcome::Cleanly) => Ok(0),
+        Ok(DrainOutcome::Aborted(calls)) => Ok(calls),
+        Err(error) => Err(CliFailure::new(ExitReason::Failed, format!("the transport failed: {error}"))),
+    }
 }
 
 /// Writes the address to a descriptor that the parent process has open.

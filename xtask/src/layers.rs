@@ -49,7 +49,7 @@ enum PackageLayer<'a> {
     Macros,
     Facade,
     Unrestricted,
-    /// One of ours that nobody has given a place.
+    /// A crate of the workspace without a layer.
     Unknown,
     /// Someone else's package.
     External,

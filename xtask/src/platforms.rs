@@ -15,7 +15,7 @@ const TARGETS: &[&str] =
 /// The binary, the library and the commands made from a clap tree. Tests and fixtures are for Linux.
 const PACKAGES: &[&str] = &["trunkline-cli", "trunkline", "trunkline-commands"];
 
-/// Stands in for a C compiler and an archiver: whatever is to be made is there and empty, since nobody links it.
+/// Stands in for a C compiler and an archiver: every output is an empty file, since nothing is linked.
 const NO_COMPILER: &str = "\
 #!/bin/sh
 while [ $# -gt 0 ]; do

@@ -59,7 +59,7 @@ pub(crate) fn run(binaries: &Binaries, arguments: &AuthArguments) -> Result<()> 
         };
         let (mut plain, mut bearer) = (Vec::new(), Vec::new());
         for round in 0..arguments.rounds {
-            // The order turns round each time, so that a drift of the machine favours nobody.
+            // The order turns round each time, so that a drift of the machine favours none.
             if round % 2 == 0 {
                 plain.push(cost(&anonymous, None)?);
             }
@@ -91,7 +91,7 @@ pub(crate) fn run(binaries: &Binaries, arguments: &AuthArguments) -> Result<()> 
     Ok(())
 }
 
-/// An issuer with one key, which it serves to whoever connects.
+/// An issuer with one key, which it serves.
 struct Issuer {
     key: EcdsaKeyPair,
     port: u16,

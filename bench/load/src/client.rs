@@ -59,7 +59,7 @@ pub(crate) fn run(binaries: &Binaries, arguments: &ClientArguments) -> Result<()
         for (at, subject) in SUBJECTS.iter().enumerate() {
             let of = |round: &[f64; SUBJECTS.len()]| round.get(at).copied().unwrap_or(f64::NAN);
             let cost = Spread::of(rounds.iter().map(of)).context("nothing was measured")?;
-            // Within one round, so that a drift of the machine favours nobody.
+            // Within one round, so that a drift of the machine favours none.
             let ratio = Spread::of(rounds.iter().map(|round| of(round) / round[0])).context("nothing")?;
             let verdict = if at == 0 { Verdict::NoTarget } else { Verdict::at_most(ratio.median, TARGET) };
             println!(

@@ -63,7 +63,7 @@ pub(crate) fn run(binaries: &Binaries, arguments: &RunArguments) -> Result<()> {
     Ok(())
 }
 
-/// Runs the rounds of one cell. The order turns round each time, so that a drift of the machine favours nobody.
+/// Runs the rounds of one cell. The order turns round each time, so that a drift of the machine favours none.
 fn measure_cell(binaries: &Binaries, cell: Cell, rounds: usize, plan: Plan) -> Result<Vec<Series>> {
     let launch = Launch { handlers_yield: cell.scenario.handlers_yield(), ..Launch::default() };
     let text = filler(cell.bytes);

@@ -51,7 +51,7 @@ impl Scenario {
     /// Does what the scenario looks at.
     ///
     /// # Errors
-    /// The server was not what the scenario promises, or nobody here knows the scenario.
+    /// The server was not what the scenario promises, or the scenario is unknown.
     pub async fn run(&self) -> Result<()> {
         let builder = Client::builder().input(Answers).pin(self.revision);
         let builder = match self.name.starts_with("auth/") {

@@ -180,7 +180,7 @@ impl LogBuckets {
             suppressed: 0,
             excerpt: String::new(),
         });
-        // Both are asked in this order, so that a kind without tokens takes none of the others'.
+        // Both are checked in this order, so that a kind without tokens takes none of the others'.
         if bucket.tokens.take(now) && self.all.take(now) {
             return Admission::Written;
         }

@@ -174,7 +174,7 @@ impl LineFramer {
         }
     }
 
-    /// Refuses a line whose last bytes are here.
+    /// Refuses a line at its end.
     fn refuse(&mut self, mut search: MemberSearch, rest: &[u8]) -> LineTooLong {
         search.push(rest);
         self.oversized = search.outcome();

@@ -9,7 +9,7 @@ use crate::refusal::Refusal;
 const RETRY_AFTER_MS: &str = "retryAfterMs";
 
 impl Refusal {
-    /// Refuses a call beyond a rate limit, of the caller or of a server that it names, and says when to retry.
+    /// Refuses a call beyond a rate limit, of the caller or of a server that it names, with the time to retry after.
     #[cold]
     pub fn rate_limited(wait: Duration, server: Option<&str>) -> Self {
         let wait_ms = u64::try_from(wait.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);

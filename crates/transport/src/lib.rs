@@ -9,7 +9,7 @@
 //!   `unread_websocket_messages_do_not_count_as_missed_pongs`.
 //! - Pongs queued for a peer that does not read are bounded, and the peer is not read from meanwhile:
 //!   `pongs_for_a_peer_that_does_not_read_are_bounded`.
-//! - A WebSocket whose peer is dead is closed: `websocket_breaks_after_two_missed_pongs`.
+//! - A WebSocket with a dead peer is closed: `websocket_breaks_after_two_missed_pongs`.
 
 mod channel;
 mod counting_stream;

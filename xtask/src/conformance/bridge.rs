@@ -35,7 +35,7 @@ const STREAMABLE_HTTP: (&str, &str) = ("http", "/mcp");
 const HTTP_SSE: (&str, &str) = ("http", "/sse");
 const WEBSOCKET: (&str, &str) = ("ws", "/ws");
 
-/// In the legacy era a question has no key: whoever stands between has to make one up.
+/// In the legacy era an input request has no key, and the bridge has to make one up.
 const EXPECTED_LEGACY_FAILURES: &[ExpectedFailure] = &[
     ExpectedFailure {
         scenario: "input-required-result-basic-elicitation",

@@ -46,7 +46,7 @@ pub(super) struct CheckCounts {
 pub(super) enum SkipPolicy {
     /// Everything is there that a check needs, so that one which is skipped has stopped to look at anything.
     Refused,
-    /// The server is somebody's own, and may lack what a check needs.
+    /// The server is a third party's, and may lack what a check needs.
     Allowed,
 }
 

@@ -249,7 +249,7 @@ fn listen(
 
 /// Waits until a program that was started listens at its address.
 pub(super) fn wait_until_listening(running: &mut BackgroundProcess, address: SocketAddr) -> TaskResult {
-    // Several servers start at a time, slowly, and until then the port is anybody's: whoever has it for a moment is not meant.
+    // Several servers start at a time, slowly; until then another process may have the port for a moment.
     running.wait_until(START_TIMEOUT, || {
         let is_there = run::is_listening(address);
         std::thread::sleep(STABLE_AFTER);

@@ -55,7 +55,7 @@ fn json(body: Vec<u8>) -> Response<Answer> {
     response
 }
 
-/// Answers `initialize`; the session's name is a number, since nobody looks it up.
+/// Answers `initialize`; the session's name is a number, since it is never looked up.
 fn opened(body: Vec<u8>) -> Response<Answer> {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let mut response = json(body);

@@ -30,7 +30,7 @@ async fn main() -> io::Result<()> {
         socket.set_nodelay(true)?;
         let upstream = upstream.clone();
         tokio::spawn(async move {
-            // Each connection has one of its own to the server, so that nobody has to look for one.
+            // Each connection has one of its own to the server, so that none has to be looked up.
             let way = Way { sender: Mutex::new(Some(connect(&upstream).await?)), host: upstream.parse()? };
             let service = service_fn(|request| pass_on(request, &way));
             server::Builder::new().serve_connection(TokioIo::new(socket), service).await?;

@@ -141,7 +141,7 @@ fn measure(
     for number in 0..arguments.rounds {
         eprintln!("{} behind {}, round {}", upstream.name(), era.revision(), number + 1);
         let mut order: Vec<_> = running.iter_mut().collect();
-        // The order turns round each time, so that a drift of the machine favours nobody.
+        // The order turns round each time, so that a drift of the machine favours none.
         if number % 2 == 1 {
             order.reverse();
         }

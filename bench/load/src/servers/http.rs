@@ -36,7 +36,7 @@ impl HttpServer {
     fn start_command(command: &mut Command, name: &str, address: SocketAddr) -> Result<Self> {
         let mut process = Process::start(command)?;
         let deadline = Instant::now() + START_PATIENCE;
-        // Where nobody listens, a connection may be given the very port that it goes to, and then reaches itself.
+        // Where nothing listens, a connection may be given the very port that it goes to, and then reaches itself.
         let reaches_another = |stream: TcpStream| stream.local_addr().is_ok_and(|own| own != address);
         while !TcpStream::connect(address).is_ok_and(reaches_another) {
             if let Some(status) = process.ended()? {
@@ -65,7 +65,7 @@ impl HttpServer {
     }
 }
 
-/// Finds a port that nobody listens on; between here and the server's own bind another process could take it.
+/// Finds a port that is free; between here and the server's own bind another process could take it.
 pub(crate) fn free_address() -> Result<SocketAddr> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("find a free port")?;
     Ok(listener.local_addr()?)

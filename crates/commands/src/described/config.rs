@@ -189,7 +189,7 @@ pub enum ArgumentPassing {
     /// In its environment: that of `branch-name` is `ARG_BRANCH_NAME`.
     #[default]
     Environment,
-    /// In a file of JSON whose path is in `ARGUMENTS_FILE`.
+    /// In a JSON file, with its path in `ARGUMENTS_FILE`.
     File,
 }
 

@@ -84,7 +84,7 @@ pub(super) fn is_server(entry: &TableEntry) -> bool {
     !kind.is_some_and(|kind| BUILTIN_EXTENSIONS.contains(&kind))
 }
 
-/// Returns the client whose file this is by its keys, where another name or format is expected.
+/// Returns the client that this is a file of, by its keys, where another name or format is expected.
 pub(super) fn client_of(root: &ConfigNode) -> Option<&'static str> {
     let has_commands = |key: &str, command: &str| {
         let servers = root.get(key).and_then(ConfigNode::entries).unwrap_or_default();

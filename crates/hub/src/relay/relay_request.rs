@@ -1,7 +1,7 @@
 use trunkline_protocol::{ByteString, JsonObject, Method, RawJson};
 use trunkline_server::IncomingCall;
 
-/// The parameter of `tools/call` that asks for a task.
+/// The parameter of `tools/call` that requests a task.
 const TASK_KEY: &str = "task";
 
 /// A request to relay to a server, with the call that it is for.

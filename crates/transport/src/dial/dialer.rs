@@ -68,7 +68,7 @@ pub struct ConnectionInfo {
     pub tls: Option<(Duration, &'static str)>,
 }
 
-/// Tells whether a proxy may read the requests or has to give a tunnel.
+/// Whether a proxy may read the requests or has to give a tunnel.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum TunnelPolicy {
     /// Only for encrypted connections.

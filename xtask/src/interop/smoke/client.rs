@@ -1,4 +1,4 @@
-//! A client of somebody else's that does what it is told.
+//! A third-party client that carries out orders.
 
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -21,7 +21,7 @@ const COMMAND_TIMEOUT: Duration = Duration::from_secs(90);
 #[derive(Debug)]
 pub(super) enum CallAnswer {
     Text(String),
-    /// The tool, or whoever stands before it, says what is wrong.
+    /// The tool, or the hub before it, reports what is wrong.
     Refused(String),
 }
 
@@ -38,7 +38,7 @@ struct CommandPipe {
     last: u64,
 }
 
-/// Who waits for the answer to which order; nobody does any more once the client is gone.
+/// The waiters for the answers to orders; empty once the client is gone.
 type PendingReplies = Arc<Mutex<Option<HashMap<u64, Sender<Value>>>>>;
 
 impl ControlledClient {

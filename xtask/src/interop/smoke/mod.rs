@@ -1,5 +1,5 @@
 //! `cargo xtask smoke`: a folder with an `mcp.json`, a hub started there without flags, four official clients that work
-//! at the same time, and somebody who kills, switches, adds, edits and removes servers meanwhile.
+//! at the same time, and an operator that kills, switches, adds, edits and removes servers meanwhile.
 #![allow(clippy::indexing_slicing, reason = "a member that a JSON value lacks is null")]
 
 mod client;
@@ -110,7 +110,7 @@ fn start_clients(tools: &InstalledTools, url: &str, results: &Path) -> TaskResul
     CLIENTS.iter().map(start).collect()
 }
 
-/// Sees that everybody sees everything, and lets the servers know the clients.
+/// Checks that every client sees every server, and lets the servers know the clients.
 fn check_all_tools(clients: &[ControlledClient]) -> TaskResult {
     for client in clients {
         for server in SERVERS {

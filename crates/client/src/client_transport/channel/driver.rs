@@ -258,14 +258,12 @@ impl<C: Channel> ChannelDriver<C> {
         }
         self.malformed_count += 1;
         tracing::debug!(problem = %malformed.refusal, "skipped a malformed message");
-        if self.malformed_count > self.limits.malformed_messages {
-            return Err(format!(
-                "the server sent more than {} malformed messages",
-                self.limits.malformed_messages
-            )
-            .into());
+        match self.limits.malformed_messages {
+            limit if self.malformed_count > limit => {
+                Err(format!("the server sent more than {limit} malformed messages").into())
+            }
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     fn receive_one(&mut self, message: Message) {
@@ -306,13 +304,11 @@ impl<C: Channel> ChannelDriver<C> {
     }
 
     fn receive_request(&mut self, request: Request) {
-        if request.method == Method::Ping.as_str() {
-            if self.peer_reads() {
-                self.channel.send(&emit::result(&request.id, 2, |writer| writer.verbatim("{}")));
-            }
-            return;
+        if request.method != Method::Ping.as_str() {
+            self.route_request(request);
+        } else if self.peer_reads() {
+            self.channel.send(&emit::result(&request.id, 2, |writer| writer.verbatim("{}")));
         }
-        self.route_request(request);
     }
 
     /// Routes an input request to the call that caused it, or to the session if that is not known.

@@ -25,7 +25,7 @@ impl Gateway {
             let what = "the running hub has users, who log in through their own clients".to_owned();
             return login_failed(what);
         }
-        // The owner of the socket is the user whom the hub serves.
+        // The owner of the socket is the user of the hub.
         let link = match self.hub().login_link(server, &Principal::Process).await {
             Ok(link) => Arc::new(link),
             Err(error) => return failure_response(error),

@@ -2,7 +2,7 @@
 //!
 //! # Invariants
 //!
-//! - A hub whose file names the hub itself does not start itself recursively:
+//! - A hub that is named in its own file does not start itself recursively:
 //!   `a_hub_listed_in_its_own_config_does_not_start_itself_recursively`.
 
 use std::ffi::OsStr;

@@ -21,7 +21,7 @@ use crate::change::{ChangeSubscriber, ChangeSubscription};
 use crate::metrics::process::GaugeGuard;
 use crate::party::ClientParty;
 
-/// The level of a session whose client has set none; no [`LoggingLevel`] has this number.
+/// The level of a session without one set by its client; no [`LoggingLevel`] has this number.
 const NO_LEVEL: u8 = u8::MAX;
 
 /// A session on this node: its record, and its current activity.

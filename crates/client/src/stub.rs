@@ -9,7 +9,8 @@ use crate::connect::SupportedEras;
 use crate::edge::{ModernEdge, ProtocolEdge};
 
 impl Client {
-    /// Creates a client without a server: every call fails with [`Error::Closed`] and this reason, and nothing is sent.
+    /// Creates a client without a server: every call fails with [`Error::Closed`](crate::Error::Closed) and this
+    /// reason, and nothing is sent.
     ///
     /// For programs in which MCP may be off, and for tests of code that takes a client. A test that needs responses
     /// connects to a `Server` in the same process instead.

@@ -24,8 +24,8 @@ pub(crate) struct LogoutArgs {
     /// Server to log out of
     #[arg(required_unless_present = "user")]
     target: Option<String>,
-    /// End the logins of a user of the hub; PRINCIPAL is as
-    /// in the audit log
+    /// End the logins of a user of the hub, by the
+    /// principal in the audit log
     #[arg(verbatim_doc_comment, long, value_name = "PRINCIPAL")]
     user: Option<String>,
     #[command(flatten)]

@@ -192,7 +192,7 @@ async fn malformed_messages_are_skipped_up_to_a_limit() {
         (0..1001).for_each(|_| script.newest().receive("noise"));
     });
     let error = result.unwrap_err();
-    assert!(matches!(&error, Error::Closed { cause, .. } if cause.contains("no messages")), "{error}");
+    assert!(matches!(&error, Error::Closed { cause, .. } if cause.contains("malformed messages")), "{error}");
 }
 
 #[tokio::test(start_paused = true)]

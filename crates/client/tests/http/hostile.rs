@@ -163,7 +163,7 @@ async fn endless_http_responses_stop_at_the_limits() {
         (
             "events that mean nothing",
             |_| ScriptedResponse::endless_events("data: nonsense\n\n").forever(),
-            "no messages",
+            "malformed messages",
         ),
         (
             "headers",

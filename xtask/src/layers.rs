@@ -39,8 +39,9 @@ const PROTOCOL_MAY_USE: &[&str] =
 
 /// How many packages `Cargo.lock` may hold; raising this is a decision, so it shows in a diff.
 ///
-/// 52 of them belong to `keyring`, which only builds with the feature `keychain` have.
-const MAX_PACKAGES: usize = 353;
+/// 52 of them belong to `keyring`, which only builds with the feature `keychain` have. `saphyr-parser`, for the
+/// YAML files of clients, brings two.
+const MAX_PACKAGES: usize = 355;
 
 /// The layer of a package.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

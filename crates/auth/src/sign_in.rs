@@ -52,7 +52,7 @@ pub struct SignInRequest {
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SignInError {
-    /// The issuer is no usable URL.
+    /// The issuer is not a usable URL.
     #[error("the issuer cannot be used: {0}")]
     Issuer(String),
     /// Its metadata could not be fetched.

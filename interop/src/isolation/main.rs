@@ -59,7 +59,8 @@ async fn main() -> ExitCode {
         }
     }
     progress.abort();
-    findings.print(options.is_shared, options.calls, began.elapsed())
+    let wanted = calls_of_each(&options).iter().sum();
+    findings.print(options.is_shared, wanted, began.elapsed())
 }
 
 /// Prints the counts now and then, so that a long run shows how far it is.

@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use trunkline_session::Timestamp;
@@ -24,6 +25,9 @@ use crate::token_request::{
 };
 use crate::token_response::{TokenResponseError, read_token_response};
 use crate::token_set::{AccessTokenKind, TokenContext, TokenSet};
+
+/// How long an exchanged token is used without a stated lifetime.
+const UNSTATED_LIFETIME: Duration = Duration::from_secs(300);
 
 /// How the token of a caller is exchanged for one of the server. The client has to be preregistered.
 #[derive(Clone, Debug)]
@@ -135,6 +139,7 @@ fn read_exchange(
 ) -> Result<TokenSet, TokenResponseError> {
     let mut response = read_token_response(response)?;
     response.refresh_token = None;
+    response.expires_in.get_or_insert(UNSTATED_LIFETIME);
     let issued = response.issued_token_type.as_deref();
     let other = issued.filter(|issued| ![ACCESS_TOKEN_TYPE, JWT_TOKEN_TYPE].contains(issued));
     let shown = |name: &str| name.chars().filter(|c| !c.is_control()).take(128).collect();

@@ -176,7 +176,7 @@ impl AuthorizationGrant {
                 subject_token_type: subject_token_type.clone(),
             }),
             Self::WorkloadIdentity(source) => FlowGrant::WorkloadIdentity { assertion: source.read().await? },
-            // It has one step, which discovers nothing, and is no flow.
+            // It has one step, which discovers nothing, and is not a flow.
             Self::TokenExchange(_) => return Err(AuthorizationError::NoSubjectToken),
         })
     }

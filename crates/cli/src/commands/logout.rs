@@ -79,6 +79,10 @@ async fn log_out(args: &LogoutArgs, signals: &mut Signals) -> Result<(), CliFail
 
 /// Ends the logins of a user of a hub: in its store, and at the hub if it runs.
 async fn end_user(args: &LogoutArgs, user: &str) -> Result<(), CliFailure> {
+    if args.target.as_deref().is_some_and(|word| word.contains("://")) {
+        // The hub knows its servers by name, and must end the same logins as the store.
+        return Err(CliFailure::new(ExitReason::Usage, "with `--user`, the server is named as in the file"));
+    }
     let config = args.config.clone().or_else(|| find_in_folder(Path::new("")));
     let store = open_store(config.as_deref())?.store;
     let server =

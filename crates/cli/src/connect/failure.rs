@@ -4,7 +4,7 @@ use trunkline_client::protocol::error_code;
 use trunkline_client::{ConnectAttempt, Error, RequestDelivery};
 
 use crate::exit::{CliFailure, ExitReason};
-use crate::login::login_failure;
+use crate::login::{is_plain_scope, login_failure};
 
 /// Turns what went wrong between us and a server into words and an exit code.
 pub(crate) fn call_failure(error: Error) -> CliFailure {
@@ -47,9 +47,7 @@ pub(crate) fn call_failure(error: Error) -> CliFailure {
 /// Returns the options that request the scopes of a challenge.
 fn scope_options(challenge: &str) -> String {
     let scopes = challenge.split_once("scope=\"").and_then(|(_, rest)| rest.split('"').next());
-    // A server may write anything; what no shell takes for more than a word is shown.
-    let is_plain = |scope: &&str| scope.chars().all(|c| c.is_ascii_alphanumeric() || "-._:/".contains(c));
-    let scopes = scopes.unwrap_or_default().split(' ').filter(|scope| !scope.is_empty()).filter(is_plain);
+    let scopes = scopes.unwrap_or_default().split(' ').filter(|scope| is_plain_scope(scope));
     scopes.map(|scope| format!(" --scope {scope}")).collect()
 }
 

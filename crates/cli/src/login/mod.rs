@@ -17,7 +17,7 @@ pub(crate) use self::options::{
     LoginOptions, authorization, authorizer, browser_agent, paste_agent, user_authorizer,
 };
 pub(crate) use self::store::{LOGIN_PRINCIPAL, LoginStore, open_store, open_vault};
-pub(crate) use self::target::LoginTarget;
+pub(crate) use self::target::{LoginTarget, is_plain_scope};
 pub(crate) use self::vault::VaultSettings;
 #[cfg(test)]
 pub(crate) use self::vault::VaultTable;

@@ -58,9 +58,16 @@ impl LoginTarget {
 impl LoginTarget {
     /// Returns the command that logs in with scopes that a token lacks.
     pub(super) fn command_for_scopes(&self, scopes: &ScopeSet) -> String {
-        let scopes = scopes.iter().map(|scope| format!(" --scope {scope}"));
+        let scopes = scopes.iter().filter(|scope| is_plain_scope(scope));
+        let scopes = scopes.map(|scope| format!(" --scope {scope}"));
         format!("{}{}", self.command(), scopes.collect::<String>())
     }
+}
+
+/// Reports whether a shell takes a scope for nothing but a word. A server may write anything, and users paste what is
+/// suggested.
+pub(crate) fn is_plain_scope(scope: &str) -> bool {
+    !scope.is_empty() && scope.chars().all(|c| c.is_ascii_alphanumeric() || "-._:/".contains(c))
 }
 
 fn not_remote(what: &str) -> CliFailure {

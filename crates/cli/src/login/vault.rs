@@ -15,7 +15,7 @@ const KEY_VARIABLE: &str = "TRUNKLINE_LOGIN_KEY";
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct VaultTable {
-    /// The file of the logins, counted from the folder of the configuration.
+    /// The file of the logins, relative to the folder of the configuration.
     file: Option<PathBuf>,
     /// The files of the keys that seal it, at least 32 secret bytes each: the first seals, all of them open.
     key_files: Vec<PathBuf>,

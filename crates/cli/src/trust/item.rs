@@ -4,7 +4,8 @@ use std::path::Path;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use trunkline_config::{
-    ConfigFile, ConfigText, ConfigVariables, LocalProgram, RemoteEndpoint, ServerConfig, ServerLocation,
+    ConfigFile, ConfigText, ConfigVariables, LocalProgram, RemoteEndpoint, ServerAuth, ServerConfig,
+    ServerLocation,
 };
 
 use crate::configured_commands::ConfiguredCommands;
@@ -51,10 +52,14 @@ pub(crate) fn items_of(file: &ConfigFile) -> Vec<TrustItem> {
 }
 
 fn server_item(server: &ServerConfig, file: &Path) -> Option<TrustItem> {
-    let (subject, line, details, definition) = match &server.location {
+    let (subject, line, mut details, mut definition) = match &server.location {
         ServerLocation::Program(program) => program_parts(program),
-        ServerLocation::Endpoint(endpoint) => endpoint_parts(endpoint)?,
+        ServerLocation::Endpoint(endpoint) => endpoint_parts(endpoint, server)?,
     };
+    if !server.caller_env.is_empty() {
+        details.push(format!("gets variables of callers: {}", server.caller_env.join(", ")));
+        definition["caller_env"] = json!(server.caller_env);
+    }
     Some(TrustItem {
         subject,
         name: server.name.to_string(),
@@ -86,25 +91,48 @@ fn program_parts(program: &LocalProgram) -> ItemParts {
     )
 }
 
-/// Returns `None` for an endpoint that no variable is sent to: connecting to it harms nothing.
-fn endpoint_parts(endpoint: &RemoteEndpoint) -> Option<ItemParts> {
+/// Returns `None` for an endpoint to which no variable, file or token is sent: connecting to it harms nothing.
+fn endpoint_parts(endpoint: &RemoteEndpoint, server: &ServerConfig) -> Option<ItemParts> {
     let has_variable = |text: &ConfigText| text.as_written().contains("${");
     let headers = endpoint.headers.iter().filter(|(_, value)| has_variable(value));
     let names: Vec<&str> = headers.map(|(name, _)| name.as_str()).collect();
-    if names.is_empty() && !has_variable(&endpoint.url) {
+    let auth = auth_definition(&server.auth);
+    if names.is_empty() && !has_variable(&endpoint.url) && auth.is_none() && server.caller_env.is_empty() {
         return None;
     }
     let headers: Value =
         endpoint.headers.iter().map(|(name, value)| (name.clone(), value.as_written())).collect();
     let sent = (!names.is_empty()).then(|| format!("sends environment variables in: {}", names.join(", ")));
-    let url = endpoint.url.as_written();
-    let line = endpoint.address();
-    Some((
-        TrustSubject::Endpoint,
-        line,
-        sent.into_iter().collect(),
-        json!({ "url": url, "headers": headers }),
-    ))
+    let mut definition = json!({ "url": endpoint.url.as_written(), "headers": headers });
+    let mut details: Vec<String> = sent.into_iter().collect();
+    if let Some(auth) = auth {
+        details.push(auth_line(&server.auth));
+        definition["auth"] = auth;
+    }
+    Some((TrustSubject::Endpoint, endpoint.address(), details, definition))
+}
+
+/// The keys of `auth` by which something is read from this machine, or sent to a place that the file names.
+const SENT_BY_AUTH: [&str; 4] = ["private_key", "token_file", "idp_token_endpoint", "token_endpoint"];
+
+/// Shows how tokens are obtained: from which files and places. A secret is not shown, since it decides neither.
+fn auth_line(auth: &ServerAuth) -> String {
+    let shown = auth.texts().into_iter().filter(|(key, _)| SENT_BY_AUTH.contains(key));
+    let shown = shown.filter_map(|(key, text)| Some(format!(", {key} {}", text?.as_written())));
+    format!("obtains tokens: {}{}", auth.kind.as_str(), shown.collect::<String>())
+}
+
+/// Returns how tokens are obtained, as written, if a file, a variable or the token of a caller is sent for that; where
+/// each user logs in with a page that they see, nothing is.
+fn auth_definition(auth: &ServerAuth) -> Option<Value> {
+    let texts = auth.texts().into_iter().filter_map(|(key, text)| Some((key, text?.as_written())));
+    let texts: Vec<(&str, &str)> = texts.collect();
+    let needs_trust = texts.iter().any(|(key, text)| SENT_BY_AUTH.contains(key) || text.contains("${"));
+    needs_trust.then(|| {
+        let mut written: Value = texts.into_iter().map(|(key, text)| (key.to_owned(), text)).collect();
+        written["type"] = auth.kind.as_str().into();
+        written
+    })
 }
 
 /// Returns the described commands of a file. The policy belongs to each of them: it decides what may be called unasked.
@@ -115,10 +143,13 @@ fn command_items(unexpanded: &ConfigFile, file: &Path) -> Vec<TrustItem> {
         // What cannot be read on its own is identified by the whole text.
         read.map_or(Value::Null, |read| read.unwrap_or_else(|_| unexpanded.text().into()))
     };
-    let (all, policy) = (section("commands"), section("policy"));
+    let (all, policy, shared_env) = (section("commands"), section("policy"), section("env"));
     let items = described.commands.commands().iter().map(|command| {
         let definition = all.get(command.name()).unwrap_or(&all);
-        let definition = json!({ "command": command.name(), "definition": definition, "policy": policy });
+        let mut definition = json!({ "command": command.name(), "definition": definition, "policy": policy });
+        if !shared_env.is_null() {
+            definition["env"] = shared_env.clone();
+        }
         let words = command.template();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let env = command.environment();
@@ -216,5 +247,39 @@ mod tests {
         assert_ne!(fingerprints(base), [&*elsewhere[0].fingerprint], "the path counts");
         let command = "[commands.log]\nargv = [\"git\", \"log\"]\n";
         assert_ne!(fingerprints(command), fingerprints(&format!("{command}[policy]\ndefault = \"deny\"\n")));
+        assert_ne!(
+            fingerprints(command),
+            fingerprints(&format!("{command}[env]\nLD_PRELOAD = \"./x.so\"\n"))
+        );
+        assert_ne!(fingerprints(base), fingerprints(&format!("{base}caller_env = [\"TOKEN\"]\n")));
+    }
+
+    #[test]
+    fn endpoint_that_gets_tokens_files_or_variables_needs_trust() {
+        let base = "[servers.a]\nurl = \"https://a.example/mcp\"\n";
+        let exchange = |at: &str| {
+            format!(
+                "{base}auth = {{ type = \"token-exchange\", token_endpoint = \"https://{at}/t\", client_id = \"c\" }}\n"
+            )
+        };
+        for harmless in [base.to_owned(), format!("{base}auth = {{ type = \"user\", client_id = \"c\" }}\n")]
+        {
+            assert!(fingerprints(&harmless).is_empty(), "{harmless}");
+        }
+        for (one, other) in [
+            (exchange("a.example"), exchange("b.example")),
+            (format!("{base}caller_env = [\"A\"]\n"), format!("{base}caller_env = [\"B\"]\n")),
+            (
+                format!("{base}auth = {{ type = \"workload-identity\", token_file = \"a\" }}\n"),
+                format!("{base}auth = {{ type = \"workload-identity\", token_file = \"b\" }}\n"),
+            ),
+            (
+                format!("{base}auth = {{ client_id = \"c\", client_secret = \"${{SET}}\" }}\n"),
+                format!("{base}auth = {{ client_id = \"d\", client_secret = \"${{SET}}\" }}\n"),
+            ),
+        ] {
+            assert_eq!(fingerprints(&one).len(), 1, "{one}");
+            assert_ne!(fingerprints(&one), fingerprints(&other), "{one}");
+        }
     }
 }

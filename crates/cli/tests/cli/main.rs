@@ -14,6 +14,8 @@ mod canary;
 #[cfg(test)]
 mod client;
 #[cfg(test)]
+mod client_dialects;
+#[cfg(test)]
 mod clients;
 #[cfg(test)]
 mod configuration;

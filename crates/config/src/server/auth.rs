@@ -125,7 +125,7 @@ impl ServerAuth {
     }
 
     /// Returns the texts with the keys that they have in a file.
-    pub(crate) fn texts(&self) -> [(&'static str, Option<&ConfigText>); 11] {
+    pub fn texts(&self) -> [(&'static str, Option<&ConfigText>); 11] {
         [
             ("client_id", self.client_id.as_ref()),
             ("client_document", self.client_document.as_ref()),

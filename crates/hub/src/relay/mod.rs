@@ -64,7 +64,8 @@ pub(crate) fn relay(
                         }
                         Err(RelayFailure::Upstream(error) | RelayFailure::StaleVersion(error)) => {
                             let answer = failure_answer(&server, &request, &error);
-                            if !is_auth_failure(&error) {
+                            // A login does not help where the server refuses a variable of the caller.
+                            if !is_auth_failure(&error) || lease.connection().has_caller_variables() {
                                 return answer;
                             }
                             server.note_error(&error);

@@ -45,15 +45,15 @@ impl Upstream {
         let (weak, profile) = (Arc::downgrade(self), profile.cloned());
         let digest = profile.as_ref().and_then(|profile| profile.roots.as_ref()).map(|(digest, _)| *digest);
         let (outcome_sender, done) = watch::channel(None);
-        let (wanted, era) = (key.clone(), key.era);
+        let wanted = key.clone();
         let task = tokio::spawn(async move {
             let broken = AttemptGuard { upstream: weak.clone(), number };
             let outcome = connecting.await;
             let Some(upstream) = weak.upgrade() else { return };
             let done =
-                upstream.finish_attempt(number, outcome, callbacks, era, |state, known| match &profile {
+                upstream.finish_attempt(number, outcome, callbacks, &wanted, |state, known| match &profile {
                     Some(profile) => upstream.pool_key_of(profile, state),
-                    None => hub_pool_key(wanted, &config, known),
+                    None => hub_pool_key(wanted.clone(), &config, known),
                 });
             outcome_sender.send_replace(Some(done));
             drop(broken);
@@ -127,7 +127,7 @@ impl Upstream {
         number: u64,
         outcome: Result<Client, Error>,
         callbacks: ConnectionCallbacks,
-        wanted: Era,
+        wanted: &PoolKey,
         key: impl FnOnce(&UpstreamState, &KnownServer) -> PoolKey,
     ) -> AttemptOutcome {
         let mut state = self.lock();
@@ -141,11 +141,15 @@ impl Upstream {
             }
             Err(error) => {
                 drop(state);
-                return Err(self.record_error(&error));
+                // The variables of one caller may be the reason, and others are served.
+                return Err(match wanted.variables.is_empty() {
+                    true => self.record_error(&error),
+                    false => self.describe_error(&error),
+                });
             }
         };
         let known = Arc::new(KnownServer::from_info(&client.server()));
-        let is_less = state.learn_eras(wanted, &known);
+        let is_less = state.learn_eras(wanted.era, &known);
         let release = |state: MutexGuard<'_, UpstreamState>| {
             drop(state);
             if is_less {
@@ -162,7 +166,7 @@ impl Upstream {
         state.known_server = Some(known);
         state.apply(LifecycleEvent::Connected);
         state.starts += 1;
-        if let Some(existing) = find_existing(&state, &key, &client, wanted) {
+        if let Some(existing) = find_existing(&state, &key, &client, wanted.era) {
             release(state);
             tokio::spawn(client.close());
             return Ok(existing);
@@ -181,6 +185,13 @@ impl Upstream {
     pub(super) fn record_error(&self, error: &Error) -> UpstreamFailure {
         let failure = self.record_failure(UpstreamFailure::from_error(error, &self.config().location));
         self.note_error(error);
+        failure
+    }
+
+    /// Describes a failed attempt without an effect on other callers.
+    fn describe_error(&self, error: &Error) -> UpstreamFailure {
+        let failure = UpstreamFailure::from_error(error, &self.config().location);
+        tracing::warn!(server = %self.name, reason = failure.reason, "cannot connect with the variables of a caller");
         failure
     }
 

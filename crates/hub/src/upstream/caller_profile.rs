@@ -173,6 +173,11 @@ impl CallerProfile {
         CallerDetails { capabilities: self.capabilities, input: self.input, log_level: self.log_level }
     }
 
+    /// Returns it without the variables of the caller.
+    pub(super) fn without_variables(&self) -> Self {
+        Self { env: Env::default(), ..self.clone() }
+    }
+
     /// Returns the key of the connections that serve it, from the chosen era and what is known of the server in it.
     fn pool_key(
         &self,
@@ -222,7 +227,12 @@ impl Upstream {
         let era = choose_era(profile.era, pinned_era(&config), state.supported_eras(Instant::now()));
         let known = state.eras.known_in(era).map(|known| &**known);
         let key = profile.pool_key(&config, self.options.anonymous, era, known);
-        PoolKey { variables: CallerVariables::for_server(&config, &profile.env), ..key }
+        let variables = CallerVariables::for_server(&config, &profile.env);
+        // Variables multiply shared connections, which then count for the caller that has them.
+        let own =
+            || SlotOwner { party: profile.party_key(self.options.anonymous), client: profile.client_key() };
+        let owner = key.owner.or_else(|| (!variables.is_empty()).then(own));
+        PoolKey { variables, owner, ..key }
     }
 
     /// Reports whether the server is stateful in the caller's era; true if that is not known.

@@ -19,6 +19,11 @@ impl CallerVariables {
         Self((!values.is_empty()).then_some(values))
     }
 
+    /// Reports whether the server gets none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
     /// Adds them to the configuration of a connection: to the environment of a program, or as headers of requests.
     /// A value of the caller replaces one of the file.
     pub(super) fn add_to(&self, mut config: ServerConfig) -> ServerConfig {

@@ -231,6 +231,12 @@ impl UpstreamConnection {
         ListingKey { era: self.era, input: self.input }
     }
 
+    /// Reports whether the server got variables of its callers. What it lists and updates may depend on them, and is for
+    /// no other caller.
+    pub(crate) fn has_caller_variables(&self) -> bool {
+        !self.variables.is_empty()
+    }
+
     /// Reports whether its session is one that a key needs, whatever its scope.
     pub(super) fn matches_session(&self, key: &PoolKey) -> bool {
         self.input == key.input && self.era == key.era && self.variables == key.variables

@@ -259,6 +259,9 @@ async fn close_connection(upstream: &Weak<Upstream>, connection: &Arc<UpstreamCo
 impl Upstream {
     /// Returns the keys of the listings that a connection fetches.
     fn listed_over(&self, connection: &UpstreamConnection) -> Vec<ListingKey> {
+        if connection.has_caller_variables() {
+            return Vec::new();
+        }
         let config = self.config.load();
         self.lock().listing_capabilities(connection, &config)
     }
@@ -268,7 +271,10 @@ impl Upstream {
     fn needs_listing(&self, connection: &Arc<UpstreamConnection>) -> bool {
         let keys = self.listed_over(connection);
         let state = self.lock();
-        let mut others = state.usable().filter(|other| !Arc::ptr_eq(other, connection));
+        let is_other = |other: &&Arc<UpstreamConnection>| {
+            !Arc::ptr_eq(other, connection) && !other.has_caller_variables()
+        };
+        let mut others = state.usable().filter(is_other);
         let is_kept = others.any(|other| other.listing_key() == connection.listing_key());
         !is_kept || keys.iter().any(|shown| !state.listings.contains(*shown))
     }
@@ -285,7 +291,7 @@ impl Upstream {
         let is_superseded = connection.scope() == ConnectionScope::Unassigned
             && state.usable().any(|other| {
                 let is_other = !Arc::ptr_eq(other, connection) && other.era == connection.era;
-                is_other && other.scope() != ConnectionScope::Call
+                is_other && other.scope() != ConnectionScope::Call && !other.has_caller_variables()
             });
         let mut cause = IdleCause::NotNeeded;
         let is_last = state.usable().all(|other| Arc::ptr_eq(other, connection));

@@ -57,7 +57,8 @@ impl Upstream {
         let caller = profile.listing_key();
         // With sessions each connection lists for itself, and this has no effect.
         self.lock().listings.request(caller);
-        let Ok(lease) = self.lease(profile).await else { return };
+        // Lists are fetched without variables of callers, since other callers see them too.
+        let Ok(lease) = self.lease(&profile.without_variables()).await else { return };
         lease.connection().wake_supervisor();
         let listed = state_changes.wait_for(|_| self.listing_state(caller) == ListingState::Current);
         tokio::select! {

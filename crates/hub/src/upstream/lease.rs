@@ -177,8 +177,9 @@ impl Upstream {
                     return Ok(lease);
                 }
                 let is_theirs = |attempt: &&ConnectionAttempt| {
-                    [scope, &ConnectionScope::Unassigned, &ConnectionScope::Shared]
-                        .contains(&&attempt.pool_key.scope)
+                    let PoolKey { scope: wanted, variables, .. } = &attempt.pool_key;
+                    variables.is_empty()
+                        && [scope, &ConnectionScope::Unassigned, &ConnectionScope::Shared].contains(&wanted)
                 };
                 match state.attempts.iter().find(is_theirs).map(|attempt| attempt.outcome.clone()) {
                     Some(done) => done,
@@ -384,7 +385,8 @@ fn lease_matching(
 
 /// Chooses the connection for the hub's own requests, preferably a shared one.
 fn choose_for_hub(state: &UpstreamState) -> Option<&Arc<UpstreamConnection>> {
-    state.usable().min_by_key(|connection| match connection.scope() {
+    let usable = state.usable().filter(|connection| !connection.has_caller_variables());
+    usable.min_by_key(|connection| match connection.scope() {
         ConnectionScope::Shared => 0,
         ConnectionScope::Unassigned => 1,
         ConnectionScope::Principal(_) => 2,

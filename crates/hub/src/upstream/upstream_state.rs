@@ -204,7 +204,8 @@ impl UpstreamState {
     /// Returns the connections for subscriptions of a scope: its own, and the shared ones.
     pub(super) fn usable_for_subscription(&self, scope: &ConnectionScope) -> Vec<Arc<UpstreamConnection>> {
         let is_theirs = |known: &ConnectionScope| known == scope || *known == ConnectionScope::Shared;
-        self.usable().filter(|connection| connection.matches_scope(is_theirs)).cloned().collect()
+        let usable = self.usable().filter(|connection| !connection.has_caller_variables());
+        usable.filter(|connection| connection.matches_scope(is_theirs)).cloned().collect()
     }
 
     /// Returns all slots that count against the connection limit; the open connections come first, in order. An idle

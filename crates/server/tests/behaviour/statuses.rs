@@ -7,8 +7,13 @@ use trunkline_server::{Prompt, Server, Tool, ToolError};
 use crate::support::{Client, ModernRequest, host, legacy};
 
 /// The rows with a status that the protocol gives them from any source, and the one that lets the client retry later.
-const TELLING: [Refusal; 4] =
-    [Refusal::MISSING_CAPABILITY, Refusal::METHOD_NOT_FOUND, Refusal::INSUFFICIENT_SCOPE, Refusal::TOO_MANY];
+const TELLING: [Refusal; 5] = [
+    Refusal::MISSING_CAPABILITY,
+    Refusal::METHOD_NOT_FOUND,
+    Refusal::INSUFFICIENT_SCOPE,
+    Refusal::TOO_MANY,
+    Refusal::RATE_LIMITED,
+];
 
 fn server(refusal: &Refusal) -> Server {
     let (of_tool, of_prompt) = (refusal.clone(), refusal.clone());

@@ -63,6 +63,8 @@ impl ServePlan {
                         "its changed command is not trusted, keeping the previous one; review {path}, then run `trunkline trust {path}`"
                     );
                     server.location = known.location.clone();
+                    server.auth = known.auth.clone();
+                    server.caller_env.clone_from(&known.caller_env);
                     self.servers.push(server);
                 }
                 None => self.excluded.push(ExcludedServer::untrusted(&server, &path)),

@@ -62,6 +62,38 @@ fn variables_of_the_caller_reach_commands_and_servers_that_name_them() {
 }
 
 #[test]
+fn variables_of_one_caller_change_neither_lists_nor_availability_for_others() {
+    let show = |more: &str| {
+        format!("[commands.show]\nargv = [\"sh\", \"-c\", \"echo m=$MODE\"]\ninherit = [\"MODE\"]\n{more}")
+    };
+    let place = HubFolder::new("caller_env_isolated", "plain.toml", &show(""));
+    let own = "[commands.own]\nargv = [\"sh\", \"-c\", \"echo own\"]\n";
+    let with_variable = file(&place.folder, "with_variable.toml", &show(own), 0o600);
+    let script = format!(
+        "[ \"$MODE\" = bad ] && exit 9; [ -n \"$MODE\" ] && file={with_variable} || file={}; \
+         exec {OWN_BINARY} serve --stdio --trust --config $file",
+        place.path().display()
+    );
+    let text =
+        format!("[servers.a]\ncommand = \"sh\"\nargs = [\"-c\", '''{script}''']\ncaller_env = [\"MODE\"]\n");
+    file(&place.folder, "trunkline.toml", &text, 0o600);
+    let hub = HubFolder { folder: place.folder.clone(), file: "trunkline.toml" };
+    let (running, address) = hub.serve(&["--env", "MODE"]);
+    let refused =
+        post(address, &modern(1, "tools/call", call("a__show", json!({}))), &[("X-Env-MODE", "bad")]);
+    assert!(refused.json()["result"]["content"][0]["text"] != "m=bad", "{}", refused.json());
+    // Its failure is its own: no other caller waits for a backoff.
+    assert_eq!(called(address, "a__show", &[]).trim(), "m=");
+    assert_eq!(called(address, "a__show", &[("X-Env-MODE", "u16")]).trim(), "m=u16");
+    for headers in [&[][..], &[("X-Env-MODE", "u16")]] {
+        let listed = post(address, &modern(1, "tools/list", json!({})), headers).json().to_string();
+        assert!(listed.contains("a__show") && !listed.contains("a__own"), "{listed}");
+    }
+    running.signal(Signal::TERM);
+    assert_eq!(running.wait().code, Some(0));
+}
+
+#[test]
 fn variables_of_the_table_env_reach_all_programs() {
     let show = "[commands.show]\nargv = [\"sh\", \"-c\", \"echo $ONE $TWO\"]\n";
     let place = HubFolder::new("shared_env", "inner.toml", &format!("{show}inherit = [\"ONE\", \"TWO\"]\n"));

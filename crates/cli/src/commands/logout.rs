@@ -30,8 +30,9 @@ pub(crate) struct LogoutArgs {
     user: Option<String>,
     #[command(flatten)]
     hub: HubArgs,
-    /// Config file to look up names in; with --user the one
-    /// of the hub [default: the one in this folder]
+    /// Config file to look up names in; with --user
+    /// that of the hub [default: the one in this
+    /// folder]
     #[arg(verbatim_doc_comment, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     config: Option<PathBuf>,
     /// Print JSON on one line

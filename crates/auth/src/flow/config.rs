@@ -5,7 +5,8 @@ use crate::endpoint_url::PlainHttpPolicy;
 use crate::registration::{ClientDocument, ClientRegistration, PreregisteredClient};
 use crate::scopes::ScopeSet;
 
-/// How the state machine obtains a token. The driver makes it from an [`AuthorizationGrant`](crate::AuthorizationGrant), with
+/// How the state machine obtains a token. The driver makes it from an
+/// [`AuthorizationGrant`](crate::authorizer::AuthorizationGrant), with
 /// credentials read.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
@@ -19,7 +20,8 @@ pub enum FlowGrant {
     /// The user's identity provider issues an ID-JAG for the user (extension
     /// `io.modelcontextprotocol/enterprise-managed-authorization`). The client has to be preregistered.
     EnterpriseManaged(EnterpriseSetup),
-    /// A platform issues a JWT for the workload (JWT bearer grant, RFC 7523), which is sent once. A preregistered client is optional.
+    /// A platform issues a JWT for the workload (JWT bearer grant, RFC 7523), which is sent once. A preregistered client
+    /// is optional.
     WorkloadIdentity {
         /// The JWT of the platform.
         assertion: Secret,
@@ -59,8 +61,7 @@ pub enum DpopPolicy {
 pub struct FlowConfig {
     /// The URL of the MCP server as it is dialled.
     pub server_url: String,
-    /// How the state machine obtains a token. The driver makes it from an [`AuthorizationGrant`](crate::AuthorizationGrant), with
-    /// credentials read.
+    /// How the client obtains a token.
     pub grant: FlowGrant,
     /// The issuer that the operator configured; others are refused. Also used if the server has no metadata.
     pub issuer: Option<String>,

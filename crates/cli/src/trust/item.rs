@@ -58,7 +58,7 @@ fn server_item(server: &ServerConfig, file: &Path) -> Option<TrustItem> {
     };
     if !server.caller_env.is_empty() {
         details.push(format!("gets variables of callers: {}", server.caller_env.join(", ")));
-        definition["caller_env"] = json!(server.caller_env);
+        add_key(&mut definition, "caller_env", json!(server.caller_env));
     }
     Some(TrustItem {
         subject,
@@ -107,7 +107,7 @@ fn endpoint_parts(endpoint: &RemoteEndpoint, server: &ServerConfig) -> Option<It
     let mut details: Vec<String> = sent.into_iter().collect();
     if let Some(auth) = auth {
         details.push(auth_line(&server.auth));
-        definition["auth"] = auth;
+        add_key(&mut definition, "auth", auth);
     }
     Some((TrustSubject::Endpoint, endpoint.address(), details, definition))
 }
@@ -130,7 +130,7 @@ fn auth_definition(auth: &ServerAuth) -> Option<Value> {
     let needs_trust = texts.iter().any(|(key, text)| SENT_BY_AUTH.contains(key) || text.contains("${"));
     needs_trust.then(|| {
         let mut written: Value = texts.into_iter().map(|(key, text)| (key.to_owned(), text)).collect();
-        written["type"] = auth.kind.as_str().into();
+        add_key(&mut written, "type", auth.kind.as_str().into());
         written
     })
 }
@@ -148,7 +148,7 @@ fn command_items(unexpanded: &ConfigFile, file: &Path) -> Vec<TrustItem> {
         let definition = all.get(command.name()).unwrap_or(&all);
         let mut definition = json!({ "command": command.name(), "definition": definition, "policy": policy });
         if !shared_env.is_null() {
-            definition["env"] = shared_env.clone();
+            add_key(&mut definition, "env", shared_env.clone());
         }
         let words = command.template();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -164,6 +164,13 @@ fn command_items(unexpanded: &ConfigFile, file: &Path) -> Vec<TrustItem> {
         }
     });
     items.collect()
+}
+
+/// Adds a key to a definition, only where a file has it: definitions that were trusted before stay the same.
+fn add_key(definition: &mut Value, key: &str, value: Value) {
+    if let Some(object) = definition.as_object_mut() {
+        object.insert(key.to_owned(), value);
+    }
 }
 
 /// Joins the words of a command line, each quoted if it has to be.

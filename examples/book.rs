@@ -1,4 +1,4 @@
-//! A tool whose parameter is a question to the user: the second example of the README.
+//! A tool with a parameter that the user fills in: the second example of the README.
 
 use trunkline::prelude::*;
 

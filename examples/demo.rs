@@ -8,7 +8,7 @@ async fn add(a: i32, b: i32) -> i64 {
     i64::from(a) + i64::from(b)
 }
 
-/// Greets somebody.
+/// Greets a person by name.
 #[prompt]
 async fn greeting(name: String) -> String {
     format!("Say hello to {name}.")

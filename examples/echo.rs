@@ -29,7 +29,7 @@ struct Options {
     /// Counts and times calls.
     #[arg(long, env = "ECHO_METRICS")]
     metrics: bool,
-    /// Puts calls into spans, which nobody listens to.
+    /// Puts calls into spans, without a subscriber.
     #[arg(long, env = "ECHO_TRACE")]
     trace: bool,
     /// The most legacy sessions.
@@ -45,7 +45,7 @@ struct Options {
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Echo {
-    /// What to say.
+    /// The message to repeat.
     message: String,
 }
 

@@ -28,7 +28,7 @@ const LIMIT: usize = 1 << 20;
 /// How long calls may take to finish at the end.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Says hello.
+/// Greets a person by name.
 #[tool]
 async fn hello(name: String) -> String {
     format!("hello {name}")
@@ -73,7 +73,7 @@ async fn over_socket(host: Host, path: &Path) -> io::Result<()> {
     std::fs::remove_file(path)
 }
 
-/// This process's own pipes. Whoever started it closes them to end it, and everything else ends with them.
+/// Stdio: its end stops the process.
 async fn over_pipes(host: Host) -> trunkline::Result<()> {
     let served = stdio().serve(host.clone()).await;
     host.shutdown().drain();

@@ -7,15 +7,15 @@ use clap::Parser;
 #[derive(Parser)]
 #[command(name = "greet", version)]
 enum Greet {
-    /// Says hello to somebody.
+    /// Prints a greeting.
     Hello {
-        /// Whom to greet.
+        /// The name to greet.
         name: String,
         /// How often.
         #[arg(long, default_value_t = 1)]
         times: u8,
     },
-    /// Says goodbye to everybody.
+    /// Prints a farewell.
     Goodbye,
 }
 

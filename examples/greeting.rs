@@ -5,7 +5,7 @@ use trunkline::prelude::*;
 /// Personalized greeting
 #[prompt]
 async fn greeting(
-    /// Whom to greet.
+    /// The name to greet.
     name: String,
 ) -> GetPromptResult {
     GetPromptResult {

@@ -12,7 +12,7 @@ use trunkline::protocol::{RawJson, Refusal};
 use trunkline::server::BoxFuture;
 use trunkline::{ConcurrencyLimit, HandlerOutcome, IncomingCall, Interceptor, Next, Timeout};
 
-/// Writes who called what, how it went and how long it took, and nothing of what was said.
+/// Writes the caller, the outcome and the duration of each call, without arguments and results.
 struct Audit<W>(Arc<Mutex<W>>);
 
 impl<W: Write + Send + 'static> Interceptor for Audit<W> {

@@ -1,4 +1,4 @@
-//! A store of one's own for legacy sessions: one file for each session, in a folder.
+//! A store of one's own for legacy sessions, in less than 60 lines: one file for each session, in a folder.
 //!
 //! The store of the crate keeps the limits, the owners and the times; what is left is to write and to remove files. The
 //! names of the files are secrets, so the folder is for its owner alone.
@@ -7,75 +7,63 @@
 
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use trunkline::server::http::{self, HttpServerOptions};
 use trunkline::session::{
-    BoxFuture, MemorySessions, Principal, SessionId, SessionLimits, SessionRecord, SessionStore, StoreError,
-    Timestamp,
+    BoxFuture, MemorySessions, Principal, SessionId, SessionLimits, SessionRecord as Record, SessionStore,
+    StoreError, Timestamp,
 };
 use trunkline::{HostOptions, Server, Tool};
 
+type Reply<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
+
 #[derive(Debug)]
-pub(crate) struct FolderStore(MemorySessions, PathBuf);
+pub(crate) struct FolderStore(MemorySessions, PathBuf, Mutex<()>);
 
 impl FolderStore {
-    /// Opens the store in a folder, with the sessions that are there.
-    pub(crate) async fn open(folder: PathBuf, limits: SessionLimits) -> std::io::Result<Self> {
+    /// Opens the store in a folder, with the sessions that are there; their idle times start again.
+    pub(crate) fn open(folder: PathBuf, limits: SessionLimits) -> std::io::Result<Self> {
         let sessions = MemorySessions::new(limits);
         for entry in std::fs::read_dir(&folder)? {
-            if let Ok(record) = SessionRecord::from_json(&std::fs::read_to_string(entry?.path())?) {
-                // Their idle time starts again; one that does not fit any more is left out.
-                let created = record.created;
-                let _ = sessions.create(record, created.max(now())).await;
+            if let Ok(record) = Record::from_json(&std::fs::read_to_string(entry?.path())?) {
+                sessions.restore(record, now());
             }
         }
-        Ok(Self(sessions, folder))
+        Ok(Self(sessions, folder, Mutex::default()))
     }
 
-    fn write(&self, record: &SessionRecord) -> Result<(), StoreError> {
-        let path = self.1.join(record.id.to_string());
-        std::fs::write(path, record.to_json()).map_err(|error| StoreError::Unavailable(error.to_string()))
+    /// Brings the file of a session up to date with the memory.
+    fn save(&self, id: SessionId) -> Result<(), StoreError> {
+        let _one_at_a_time = self.2.lock();
+        let path = self.1.join(id.to_string());
+        let saved = match self.0.snapshot(id) {
+            Some((record, _)) => std::fs::write(path, record.to_json()),
+            None if path.exists() => std::fs::remove_file(path),
+            None => Ok(()),
+        };
+        saved.map_err(|error| StoreError::Unavailable(error.to_string()))
     }
 
-    fn remove(&self, id: SessionId) {
-        // A file that stays is one of a session that is expired when it is read.
-        let _ = std::fs::remove_file(self.1.join(id.to_string()));
+    /// Makes a change to the memory, and then to the file.
+    async fn saved<T>(&self, id: SessionId, change: Reply<'_, T>) -> Result<T, StoreError> {
+        let changed = change.await?;
+        self.save(id).map(|()| changed)
     }
 }
 
-type Reply<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
-
 impl SessionStore for FolderStore {
-    fn create(&self, record: SessionRecord, now: Timestamp) -> Reply<'_, ()> {
-        Box::pin(async move {
-            self.0.create(record.clone(), now).await?;
-            self.write(&record)
-        })
+    fn create(&self, record: Record, now: Timestamp) -> Reply<'_, ()> {
+        Box::pin(self.saved(record.id, self.0.create(record, now)))
     }
 
-    fn get<'a>(
-        &'a self,
-        id: SessionId,
-        principal: &'a Principal,
-        now: Timestamp,
-    ) -> Reply<'a, Option<SessionRecord>> {
-        self.0.get(id, principal, now)
+    fn get<'a>(&'a self, id: SessionId, owner: &'a Principal, now: Timestamp) -> Reply<'a, Option<Record>> {
+        self.0.get(id, owner, now)
     }
 
-    fn update(&self, record: SessionRecord, now: Timestamp) -> Reply<'_, bool> {
-        Box::pin(async move {
-            let (id, principal) = (record.id, record.principal.clone());
-            self.0.update(record, now).await?;
-            // As it is stored, since not all of it can be updated.
-            self.0
-                .get(id, &principal, now)
-                .await?
-                .map(|stored| self.write(&stored))
-                .transpose()
-                .map(|it| it.is_some())
-        })
+    fn update(&self, record: Record, now: Timestamp) -> Reply<'_, bool> {
+        Box::pin(self.saved(record.id, self.0.update(record, now)))
     }
 
     fn touch(&self, id: SessionId, now: Timestamp) -> Reply<'_, bool> {
@@ -83,31 +71,22 @@ impl SessionStore for FolderStore {
     }
 
     fn delete<'a>(&'a self, id: SessionId, principal: &'a Principal) -> Reply<'a, bool> {
-        Box::pin(async move {
-            let was_there = self.0.delete(id, principal).await?;
-            if was_there {
-                self.remove(id);
-            }
-            Ok(was_there)
-        })
+        Box::pin(self.saved(id, self.0.delete(id, principal)))
     }
 
     fn expire(&self, now: Timestamp) -> Reply<'_, Vec<SessionId>> {
-        Box::pin(
-            async move { Ok(self.0.expire(now).await?.into_iter().inspect(|id| self.remove(*id)).collect()) },
-        )
+        Box::pin(async move {
+            let expired = self.0.expire(now).await?;
+            expired.iter().try_for_each(|id| self.save(*id)).map(|()| expired)
+        })
     }
 
     fn count(&self) -> usize {
         self.0.count()
     }
 
-    fn list_all(&self, most: usize, now: Timestamp) -> Reply<'_, Vec<SessionRecord>> {
+    fn list_all(&self, most: usize, now: Timestamp) -> Reply<'_, Vec<Record>> {
         self.0.list_all(most, now)
-    }
-
-    fn list<'a>(&'a self, principal: &'a Principal, now: Timestamp) -> Reply<'a, Vec<SessionRecord>> {
-        self.0.list(principal, now)
     }
 }
 
@@ -119,7 +98,7 @@ fn now() -> Timestamp {
 #[tokio::main]
 async fn main() -> trunkline::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create("sessions")?;
-    let sessions = Arc::new(FolderStore::open("sessions".into(), SessionLimits::default()).await?);
+    let sessions = Arc::new(FolderStore::open("sessions".into(), SessionLimits::default())?);
     let options = HttpServerOptions { sessions: Some(sessions), ..HttpServerOptions::default() };
     let server = Server::new("plain").with(Tool::new("hello").run(async || "hello"));
     let endpoint = server.host(HostOptions::default())?.http_service(options);

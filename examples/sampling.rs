@@ -1,6 +1,6 @@
-//! A tool that asks the caller's own model, and so needs no key at all.
+//! A tool that uses the caller's own model, and so needs no API key.
 //!
-//! `cargo run --example sampling` serves it over standard input and output. A client that cannot be asked is told so.
+//! `cargo run --example sampling` serves it over standard input and output. A client without sampling gets an error.
 
 use trunkline::HostOptions;
 use trunkline::prelude::*;

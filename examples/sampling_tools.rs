@@ -1,7 +1,7 @@
 //! A tool that lets the caller's own model look things up until it knows the answer.
 //!
-//! `cargo run --example sampling_tools` serves it over standard input and output. A client whose model cannot call tools is
-//! told so.
+//! `cargo run --example sampling_tools` serves it over standard input and output. A client with a model that cannot call
+//! tools gets an error.
 
 use serde_json::{Value, json};
 use trunkline::HostOptions;
@@ -22,7 +22,7 @@ async fn estimate(cx: Context, Basket { wishes }: Basket) -> Result<String, Tool
     let mut talk = CreateMessageRequest::new([ask], 500).tools([price_tool()]);
     for _ in 0..MOST_ROUNDS {
         let said = cx.sample(talk.clone()).await?;
-        // All that the model asks for at once is answered at once, in one message.
+        // All tool calls of a message are answered in one message.
         let results: Vec<Content> =
             said.tool_uses().map(|wish| Content::tool_result(&wish.id, price(wish))).collect();
         if results.is_empty() {

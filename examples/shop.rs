@@ -124,7 +124,7 @@ async fn restock(cx: Context) -> Result<&'static str, ToolError> {
 
 #[derive(Deserialize, JsonSchema)]
 struct Toast {
-    /// Whom to toast to.
+    /// The name to toast to.
     name: String,
 }
 

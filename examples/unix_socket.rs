@@ -1,7 +1,7 @@
 //! A transport of one's own: a server on a Unix socket, one line of text for each message.
 //!
 //! `cargo run --example unix_socket -- /tmp/demo.sock`, then `nc -U /tmp/demo.sock` and a line such as
-//! `{"jsonrpc":"2.0","id":1,"method":"ping"}`. `docs/write-a-transport.md` says why it is as it is.
+//! `{"jsonrpc":"2.0","id":1,"method":"ping"}`. `docs/write-a-transport.md` explains the design.
 
 use std::io;
 use std::path::Path;

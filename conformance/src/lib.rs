@@ -1,8 +1,8 @@
 //! Fixtures for the official conformance suite: a server that has everything which the suite calls, and a client that does
 //! everything which it looks at.
 //!
-//! The names of the server's parts are the suite's. Each part says in its description what the suite wants of it, and
-//! nothing in here knows which revision a client speaks.
+//! The names of the server's parts are the suite's. The description of each part is what the suite expects of it, and
+//! no code in here depends on the revision of a client.
 
 mod assets;
 mod changes;
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_caller_that_cannot_be_asked_is_told_what_it_lacks() {
+    async fn missing_client_capability_is_named() {
         let refusal =
             everything().handle().unwrap().call("test_missing_capability", json!({})).await.unwrap_err();
         assert!(refusal.is_same_kind(&Refusal::MISSING_CAPABILITY), "{refusal}");

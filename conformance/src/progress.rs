@@ -1,4 +1,4 @@
-//! Tools that take their time and say something on the way.
+//! Tools that take a while and send messages meanwhile.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde::Deserialize;
 use tokio::time::sleep;
 use trunkline::prelude::*;
 
-/// How long a step takes, so that what is said on the way is seen to arrive before the result.
+/// How long a step takes, so that its messages visibly arrive before the result.
 const STEP: Duration = Duration::from_millis(50);
 
 pub(crate) fn tools() -> Vec<Tool> {

@@ -1,4 +1,4 @@
-//! Prompts: plain, filled in, with contents of other kinds, and one that asks first.
+//! Prompts: plain, with arguments, with other kinds of content, and one that requests input first.
 
 use schemars::JsonSchema;
 use serde::Deserialize;

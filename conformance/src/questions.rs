@@ -60,7 +60,7 @@ fn sample_text(prompt: &str) -> TypedInputRequest<CreateMessageResult> {
 
 #[derive(Deserialize, JsonSchema)]
 struct Prompted {
-    /// What the model is asked.
+    /// The prompt for the model.
     prompt: String,
 }
 

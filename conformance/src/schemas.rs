@@ -1,4 +1,4 @@
-//! Tools whose arguments are the point.
+//! Tools that test the schemas of arguments.
 
 use schemars::JsonSchema;
 use serde::Deserialize;

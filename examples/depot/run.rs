@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use crate::service::{part, request};
 use crate::{convert, debug, store};
 
-/// Does what the command line says.
+/// Runs the command of the command line.
 pub(crate) fn run(matches: &ArgMatches) -> Result<(), Box<dyn Error>> {
     match matches.subcommand() {
         Some(("convert", matches)) => convert::run(matches),
@@ -60,7 +60,7 @@ fn listed(all: &Value, name: Option<&String>, limit: Option<&u16>) -> Value {
     named.take(limit.map_or(usize::MAX, |limit| usize::from(*limit))).collect()
 }
 
-/// Prints things one below the other, or says that there are none.
+/// Prints items one below the other, or that there are none.
 fn table(answer: &Value) -> String {
     let one = |thing: &Value| {
         let fields = thing.as_object().into_iter().flatten();

@@ -6,7 +6,7 @@ use trunkline_config::{
 
 /// Reads any text as a configuration, and edits what can be read. Every edit that is made is the one that was meant.
 ///
-/// The first byte says whether it is TOML or JSON.
+/// The first byte selects TOML or JSON.
 pub fn config_file(data: &[u8]) {
     let [format, text @ ..] = data else { return };
     let Ok(text) = std::str::from_utf8(text) else { return };
@@ -28,7 +28,7 @@ pub fn config_file(data: &[u8]) {
     add(path, text);
 }
 
-/// What is told is one line of text that a person can read.
+/// A message is one readable line of text.
 fn check_told(text: &str) {
     assert!(text.contains(": "), "{text:?}");
     assert!(text.len() < 64 << 10, "{} bytes", text.len());

@@ -1,4 +1,4 @@
-// A client on npm `@modelcontextprotocol/sdk` 1.x in front of a hub with hostile servers: it lists and calls the healthy ones, again and
+// A client on npm `@modelcontextprotocol/sdk` 1.x in front of a hub with hostile servers: it lists and uses the healthy ones, again and
 // again.
 //
 //     node hostile-load.mjs URL SECONDS
@@ -7,6 +7,11 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 
 const healthy = ['good-a__echo', 'good-b__echo'];
+const resourceTexts = [
+    ['menu://today', 'Apple cake, carrot cake.'],
+    ['recipe://apple', 'Bake the apple for an hour.'],
+];
+const toast = 'Write a short toast to Ann.';
 const [url, seconds] = process.argv.slice(2);
 const end = Date.now() + Number(seconds) * 1000;
 let [rounds, calls, slowest] = [0, 0, 0];
@@ -23,11 +28,20 @@ while (Date.now() < end) {
         page.tools.forEach((tool) => names.add(tool.name));
         cursor = page.nextCursor;
     } while (cursor);
-    await client.listResources();
-    await client.listPrompts();
-    for (const name of healthy) {
+    const { resources } = await client.listResources();
+    const { prompts } = await client.listPrompts();
+    await client.listResourceTemplates();
+    resources.forEach(({ uri }) => names.add(uri));
+    prompts.forEach(({ name }) => names.add(name));
+    for (const name of [...healthy, 'menu://today', 'shop__toast']) {
         if (!names.has(name)) throw new Error(`not listed: ${name}`);
     }
+    for (const [uri, expected] of resourceTexts) {
+        const { contents } = await client.readResource({ uri });
+        if (contents[0].text !== expected) throw new Error(`${uri}: ${JSON.stringify(contents)}`);
+    }
+    const { messages } = await client.getPrompt({ name: 'shop__toast', arguments: { name: 'Ann' } });
+    if (messages[0].content.text !== toast) throw new Error(`toast: ${JSON.stringify(messages)}`);
     for (let at = 0; at < 20; at += 1) {
         for (const name of healthy) {
             const message = `${rounds}/${at}`;

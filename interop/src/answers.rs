@@ -10,10 +10,10 @@ use trunkline_client::{BoxFuture, InputHandler, InputOrigin};
 
 use crate::seen::Seen;
 
-/// What the model says, whatever it is asked.
+/// The reply of the model to every sampling request.
 pub(crate) const MODEL_SAYS: &str = "forty-two";
 
-/// Who answers what servers ask, and what was asked.
+/// Responds to the input requests of servers, and records them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Answers {
     shared: Arc<Shared>,
@@ -27,18 +27,18 @@ struct Shared {
 }
 
 impl Answers {
-    /// Says what is done with forms and pages from now on.
+    /// Sets the response to forms and URLs from now on.
     pub(crate) fn will(&self, action: ElicitAction) {
         *self.shared.action.lock() = Some(action);
     }
 
-    /// Says which folders there are from now on.
+    /// Sets the roots from now on.
     pub(crate) fn have_roots(&self, uris: impl IntoIterator<Item = String>) {
         let roots = uris.into_iter().map(|uri| Root { uri, ..Root::default() }).collect();
         *self.shared.roots.lock() = roots;
     }
 
-    /// Returns what was asked so far.
+    /// Returns the input requests so far.
     pub(crate) fn asked(&self) -> &Seen<(InputOrigin, InputRequest)> {
         &self.shared.asked
     }
@@ -82,7 +82,7 @@ impl InputHandler for Answers {
     }
 }
 
-/// Fills in a form as somebody would who is called Ada, takes the first of every choice and likes defaults.
+/// Fills in a form with the name Ada, the first of every choice and the defaults.
 fn fill_in(schema: &RawJson) -> RawJson {
     let schema: Value = schema.decode().unwrap_or_default();
     let properties = schema.get("properties").and_then(Value::as_object);
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_form_is_filled_in_with_something_of_the_right_kind() {
+    fn form_is_filled_in_with_values_of_the_right_type() {
         let schema = json!({ "type": "object", "properties": {
             "name": { "type": "string" },
             "choice": { "type": "string", "enum": ["a", "b"] },

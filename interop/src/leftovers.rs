@@ -23,7 +23,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Fails if processes with this mark stay.
 ///
-/// Whoever cleans up after a program that has ended goes a moment after it.
+/// Child processes may end a moment after the program.
 pub(crate) async fn none_stays(mark: &str) -> Checked {
     let deadline = Instant::now() + GONE_WITHIN;
     while Instant::now() < deadline {

@@ -1,4 +1,4 @@
-//! Drives a server that others made, with the client SDK or with the command `trunkline`, and says what it found.
+//! Tests a third-party server, with the client SDK or with the command `trunkline`, and prints the results.
 //!
 //! `cargo xtask interop` installs and starts the servers and runs this for each of them:
 //!

@@ -13,11 +13,11 @@ pub(crate) struct Options {
     pub(crate) at: At,
     /// The command `trunkline`, if it is what is held against the server.
     pub(crate) binary: Option<PathBuf>,
-    /// A folder for whatever a check needs on the disk; the server may have been told its name.
+    /// A folder for the files of a check; the server may have its path as an argument.
     pub(crate) scratch: PathBuf,
 }
 
-/// Which revision is spoken.
+/// The revision to use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     /// Whatever is found.
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_either_an_address_or_a_command() {
+    fn server_is_either_an_address_or_a_command() {
         let begin = "--server own --mode auto --scratch /s";
         for (rest, good) in [
             ("--url http://h/mcp", true),
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mode_says_what_revision_is_to_be_found() {
+    fn mode_determines_the_expected_revision() {
         let both = [Era::Legacy, Era::Modern];
         for (mode, eras, expected) in [
             ("auto", &both[..], Revision::NEWEST),

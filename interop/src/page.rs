@@ -7,7 +7,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::report::Checked;
 
-/// What the page says.
+/// The text of the page.
 pub(crate) const WORDS: &str = "words of the page";
 
 /// Serves the page at `/page` for as long as this program runs; everything else is not found.
@@ -40,7 +40,7 @@ async fn answer(stream: TcpStream) -> std::io::Result<()> {
     stream.write_all(format!("{head}Connection: close\r\n\r\n{body}").as_bytes()).await
 }
 
-/// Fetches a page of the server whose endpoint this is; there is no TLS and nothing to follow.
+/// Fetches a page from the server of this endpoint, without TLS and redirects.
 ///
 /// # Errors
 /// The server is not there.

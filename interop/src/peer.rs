@@ -9,7 +9,7 @@ use crate::options::Options;
 use crate::report::{Checked, require};
 use crate::seen::Seen;
 
-/// A client that is connected to the server, and what it was told beside its answers.
+/// A client that is connected to the server, and the notifications that it got.
 #[derive(Debug)]
 pub(crate) struct Peer<'o> {
     pub(crate) client: Client,
@@ -39,7 +39,7 @@ impl<'o> Peer<'o> {
             .input(answers.clone())
             .on_log(move |message| heard.put(message.clone()))
             .env(MARK, &mark)
-            // What stands between us and a server may have to find out first what that speaks.
+            // A bridge between us and a server may have to find the era of the server first.
             .limits(ClientLimits {
                 probe_timeout: 2 * ClientLimits::default().handshake_timeout,
                 ..ClientLimits::default()
@@ -82,7 +82,7 @@ impl<'o> Peer<'o> {
         Ok(result.text())
     }
 
-    /// Asks for the log from a level on, and forgets what was logged before.
+    /// Sets the log level, and forgets the earlier messages.
     pub(crate) async fn hear(&self, level: LoggingLevel) -> Checked {
         self.client.set_level(level).await?;
         self.logs.take();

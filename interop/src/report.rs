@@ -8,10 +8,10 @@ use serde_json::Value;
 /// A check that takes longer than this has hung; a healthy server needs well under a second for each.
 const CHECK_LIMIT: Duration = Duration::from_secs(60);
 
-/// What a check says in the end.
+/// The result of a check.
 pub(crate) type Checked<T = ()> = Result<T, Box<dyn Error + Send + Sync>>;
 
-/// Counts what passed and what failed, and says so line by line.
+/// Counts the passed and the failed checks, and prints a line for each.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     passed: usize,
@@ -43,7 +43,7 @@ impl Report {
         }
     }
 
-    /// Says the count, by which the program ends.
+    /// Prints the counts, and returns the exit code.
     pub(crate) fn close(&self) -> ExitCode {
         println!("{} passed, {} failed", self.passed, self.failed);
         if self.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_refused() {
+    fn unknown_arguments_are_refused() {
         for line in ["--fast", "fast", "-- fast"] {
             assert!(args(line).finish().is_err(), "{line}");
         }

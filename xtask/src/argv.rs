@@ -1,9 +1,9 @@
-//! `cargo xtask argv`: the campaign of random programs whose calls have to be read back exactly.
+//! `cargo xtask argv`: the campaign of random programs that must parse each call exactly.
 
 use crate::args::Args;
 use crate::{TaskResult, run};
 
-/// How many sets of arguments are tried unless told otherwise.
+/// How many sets of arguments are tried by default.
 const CALLS: usize = 1_000_000;
 
 pub(crate) fn command(mut args: Args) -> TaskResult {

@@ -14,10 +14,10 @@ use crate::table::TextTable;
 use crate::tools::{self, InstalledTools};
 use crate::{TaskResult, run};
 
-/// The revisions whose required scenarios the suite has frozen.
+/// The revisions with required scenarios that the suite has frozen.
 const SCORED_REVISIONS: &[&str] = &["2025-11-25", "2026-07-28"];
 
-/// The revisions that the suite can speak.
+/// The revisions that the suite supports.
 const SUPPORTED_REVISIONS: &[&str] = &["2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"];
 
 /// Statuses that have a column of their own; any other is counted in the column of the bad ones.
@@ -39,7 +39,7 @@ struct SuiteRun {
     arguments: Vec<String>,
 }
 
-/// Which runs were asked for.
+/// The selected runs.
 #[derive(Debug, Default)]
 struct RunChoice {
     spec_version: Option<String>,
@@ -200,8 +200,8 @@ impl TestSubject {
         }
     }
 
-    /// Tells whether a check that was not made fails the run: what a client does is all up to its fixture, and there is
-    /// nothing that it could not do.
+    /// Reports whether a skipped check fails the run: a client's checks depend only on its fixture, which supports all
+    /// of them.
     fn may_skip(&self) -> bool {
         matches!(self, Self::Server(_))
     }
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn the_plan_holds_the_scored_sets_and_every_revision() {
+    fn plan_has_the_scored_sets_and_every_revision() {
         assert_eq!(
             names(None, false),
             [
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_revision_that_nobody_speaks_is_refused() {
+    fn unsupported_revision_is_refused() {
         let choice = RunChoice { spec_version: Some("2024-01-01".to_owned()), quick: false };
         assert!(plan(&choice).unwrap_err().to_string().contains("2024-01-01"));
     }

@@ -4,7 +4,7 @@
 use crate::args::Args;
 use crate::{TaskResult, run};
 
-/// How often a process is killed, unless the command says otherwise: twice for each point.
+/// How often a process is killed by default: twice for each point.
 const POINTS: u64 = 500;
 
 pub(crate) fn command(mut args: Args) -> TaskResult {

@@ -13,9 +13,9 @@ use crate::{TaskResult, root};
 
 pub(crate) const START_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Builds one binary of `trunkline-conformance` and tells where it is.
+/// Builds one binary of `trunkline-conformance` and returns its path.
 ///
-/// It is the build that the tests have made already: suites look at what a program says, and not how fast.
+/// It is the build of the tests: suites check the output of a program, and not its speed.
 pub(crate) fn build(binary: &str) -> TaskResult<PathBuf> {
     build_of("trunkline-conformance", binary)
 }
@@ -25,7 +25,7 @@ pub(crate) fn build_of(package: &str, binary: &str) -> TaskResult<PathBuf> {
     build_with(&["--package", package, "--bin", binary], binary, &[])
 }
 
-/// Builds one program of a package, `--bin` or `--example`, as users run it, and tells where it is.
+/// Builds one program of a package, `--bin` or `--example`, as users run it, and returns its path.
 pub(crate) fn build_release(package: &str, kind: &str, binary: &str) -> TaskResult<PathBuf> {
     build_with(&["--release", "--package", package, kind, binary], binary, &[])
 }
@@ -38,13 +38,13 @@ pub(crate) fn build_rmcp(binary: &str) -> TaskResult<PathBuf> {
     build_with(&options, binary, &[("CARGO_TARGET_DIR", &target)])
 }
 
-/// Builds one program with options and variables for cargo, and tells where it is.
+/// Builds one program with options and variables for cargo, and returns its path.
 pub(crate) fn build_with(options: &[&str], binary: &str, variables: &[(&str, &str)]) -> TaskResult<PathBuf> {
     let mut cargo = run::cargo();
     cargo.arg("build").args(options).arg("--message-format=json-render-diagnostics");
     cargo.envs(variables.iter().copied());
     let messages = run::output(&mut cargo)?;
-    // Cargo says where it put the binary, which depends on the settings of the machine.
+    // Cargo prints the path of the binary, which depends on the settings of the machine.
     let executable =
         messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()).find_map(|message| {
             let ours = message.get("target")?.get("name")? == binary;
@@ -72,7 +72,7 @@ impl FixtureServer {
 
     /// Starts the command `trunkline` as a bridge in front of a server, and waits until it listens.
     pub(crate) fn start_bridge(binary: &Path, url: &str) -> TaskResult<Self> {
-        // What it tells a person to do next is not for the log of a run.
+        // Its hints for users do not belong to the log of a run.
         let log = File::options().create(true).append(true).open(root().join("target/bridge.log"))?;
         Self::start_by(|address| {
             let mut command = run::command(binary);
@@ -93,7 +93,7 @@ impl FixtureServer {
         Ok(Self { running, address })
     }
 
-    /// Asks the server to end, as an operator would, and waits for it.
+    /// Sends the server SIGTERM, as an operator would, and waits for its end.
     pub(crate) fn stop(mut self, limit: Duration) -> TaskResult {
         self.running
             .terminate(limit)

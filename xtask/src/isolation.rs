@@ -22,6 +22,8 @@ const END_TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) fn command(mut args: Args) -> TaskResult {
     let calls = args.number().unwrap_or(CALLS);
     let is_release = args.flag("--release");
+    // Another build of the hub, such as one without a rule, for which the run has to fail.
+    let other_hub = args.value("--hub")?.map(PathBuf::from);
     args.finish()?;
     let tools = tools::install()?;
     copy_scripts(&tools)?;
@@ -29,7 +31,10 @@ pub(crate) fn command(mut args: Args) -> TaskResult {
         true => fixture::build_release(package, "--bin", binary),
         false => fixture::build_of(package, binary),
     };
-    let hub = build("trunkline-cli", "trunkline")?;
+    let hub = match other_hub {
+        Some(hub) => hub,
+        None => build("trunkline-cli", "trunkline")?,
+    };
     run_calls(calls, &tools, hub, build("trunkline-interop", "isolation")?)
 }
 

@@ -1,4 +1,4 @@
-//! Tests that hold the structure of the workspace: who may use whom, and how much we depend on.
+//! Tests of the structure of the workspace: which crate may use which, and how many dependencies there are.
 
 use serde_json::Value;
 
@@ -17,6 +17,8 @@ const LAYERS: &[(&str, u8)] = &[
     ("auth", 2),
     // It keeps in a file what `session` describes.
     ("store-file", 2),
+    // The same in Redis.
+    ("store-redis", 2),
     ("server", 3),
     ("client", 3),
     ("commands", 4),
@@ -28,7 +30,7 @@ const LAYERS: &[(&str, u8)] = &[
 const MACROS: &str = "macros";
 
 /// What the facade `trunkline` puts together.
-const FACADE: &[&str] = &["server", "client", MACROS, "transport", "session", "store-file"];
+const FACADE: &[&str] = &["server", "client", MACROS, "transport", "session", "store-file", "store-redis"];
 
 /// Packages beside the layers, which may use any crate.
 const UNRESTRICTED: &[&str] = &["trunkline-conformance", "trunkline-interop", "xtask"];
@@ -40,8 +42,9 @@ const PROTOCOL_MAY_USE: &[&str] =
 /// How many packages `Cargo.lock` may hold; raising this is a decision, so it shows in a diff.
 ///
 /// 52 of them belong to `keyring`, which only builds with the feature `keychain` have. `saphyr-parser`, for the
-/// YAML files of clients, brings two.
-const MAX_PACKAGES: usize = 355;
+/// YAML files of clients, brings two. 16 are the store in Redis; its `url` would bring 19 more for the names of hosts in other
+/// scripts, which no address of ours has, so the lock file has version 1.0 of `idna_adapter`, which brings none.
+const MAX_PACKAGES: usize = 371;
 
 /// The layer of a package.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,7 +55,7 @@ enum PackageLayer<'a> {
     Unrestricted,
     /// A crate of the workspace without a layer.
     Unknown,
-    /// Someone else's package.
+    /// A third-party package.
     External,
 }
 
@@ -204,7 +207,7 @@ fn nothing_that_we_use_wants_a_newer_rust_than_we_promise() {
 }
 
 #[test]
-fn the_lock_file_stays_small() {
+fn lock_file_stays_within_its_package_limit() {
     let count = packages_in(&std::fs::read_to_string(root().join("Cargo.lock")).unwrap());
     assert!(
         (1..=MAX_PACKAGES).contains(&count),
@@ -213,8 +216,8 @@ fn the_lock_file_stays_small() {
 }
 
 #[test]
-fn the_checker_sees_every_way_to_break_the_rules() {
-    // Who uses whom, as what kind of dependency, and what the checker says.
+fn layer_checker_reports_every_violation() {
+    // The dependent crate, its dependency, the kind of the dependency, and the expected error.
     let table = [
         ("trunkline-server", "trunkline-protocol", None, ""),
         ("trunkline-server", "tokio", None, ""),

@@ -16,6 +16,7 @@ mod hostile;
 mod instructions;
 mod interop;
 mod isolation;
+mod keychain;
 #[cfg(test)]
 mod layers;
 mod matrix;
@@ -52,7 +53,7 @@ cargo xtask COMMAND
   argv         calls of random programs, read back [N]
   faults       servers of a hub fail under load   [kills|restarts|toggles|crowd|all] [N] [--quick]
   hostile      official clients and healthy servers beside servers of every hostile kind   [SECONDS] [--release]
-  isolation    anonymous clients through a hub, none of which gets what is another's   [N] [--release]
+  isolation    anonymous clients through a hub, none of which gets what is another's   [N] [--release] [--hub PATH]
   crashes      processes with a session store in a file are killed   [N]
   soak         campaigns against a real process   sessions|streams|slow-readers|malformed|cancel N
   platforms    it compiles for other systems and with the oldest Rust   [--only TARGET]...
@@ -60,6 +61,7 @@ cargo xtask COMMAND
   release      the binary as people are to have it, in target/dist
   tools        install what conformance and interop need
   browser      pages of other origins in a real browser
+  keychain     the key of a token store in a Secret Service
 ";
 
 fn main() -> ExitCode {
@@ -84,6 +86,7 @@ fn main() -> ExitCode {
         "release" => release::command(args),
         "platforms" => platforms::command(args),
         "browser" => browser::command(args),
+        "keychain" => keychain::command(args),
         "tools" => args.finish().and_then(|()| tools::install_all()),
         _ => Err(USAGE.into()),
     };

@@ -61,11 +61,11 @@ fn check_with_oldest_compiler() -> TaskResult {
     ]))
     .map_err(|error| format!("Rust {oldest} is needed: {error}"))?;
     let arguments = ["run", oldest, "cargo", "check", "--workspace", "--all-features", "--all-targets"];
-    // The compiler that runs us says so in its surroundings, and would be taken for the one that is asked for.
+    // `cargo run` sets variables with its own toolchain, which would override the requested one.
     run::run(run::command("rustup").args(arguments).env_remove("CARGO").env_remove("RUSTUP_TOOLCHAIN"))
 }
 
-/// Writes the program that stands in for a compiler, and tells where it is.
+/// Writes a substitute for a C compiler, and returns its path.
 fn pretend_compiler() -> TaskResult<PathBuf> {
     let path = fixture::results_folder("platforms")?.join("cc");
     std::fs::write(&path, NO_COMPILER)?;

@@ -59,10 +59,10 @@ fn profdata(host: &str) -> TaskResult<PathBuf> {
     if path.is_file() { Ok(path) } else { Err(format!("{} is missing", path.display()).into()) }
 }
 
-/// Builds the command with a flag for the compiler, and tells where it is.
+/// Builds the command with a flag for the compiler, and returns its path.
 ///
-/// Counts are found by the names of functions, which tell apart by what settings they were compiled: both binaries are built
-/// with the same ones, or nothing of what was counted would be used, and nobody would say so.
+/// Counts are found by the names of functions, which depend on the compiler's settings: both binaries are built with the
+/// same ones, or the counts would be ignored without a message.
 fn build(workshop: &Path, host: &str, flag: &str) -> TaskResult<PathBuf> {
     // With a target named, the flag is for what is shipped alone, and not for what runs while it is built.
     let options =
@@ -131,7 +131,7 @@ fn run_training_load(workshop: &Path, binary: &Path, echo: &Path, client: &Path)
     hub.stop(EXIT_TIMEOUT)
 }
 
-/// Builds the client that makes the calls, and tells where it is.
+/// Builds the client that makes the calls, and returns its path.
 fn client() -> TaskResult<PathBuf> {
     let options = ["--release", "--manifest-path", "bench/Cargo.toml", "--bin", "client-ours"];
     fixture::build_with(&options, "client-ours", &[])

@@ -79,12 +79,12 @@ impl BackgroundProcess {
         (self.0.stdin.take(), self.0.stdout.take())
     }
 
-    /// Tells how the program ended, if it has.
+    /// Returns how the program ended, if it has.
     pub(crate) fn ended(&mut self) -> TaskResult<Option<ExitStatus>> {
         Ok(self.0.try_wait()?)
     }
 
-    /// Asks the program to end, and waits until it has.
+    /// Sends the program SIGTERM, and waits for its end.
     pub(crate) fn terminate(&mut self, limit: Duration) -> TaskResult {
         run(command("kill").args(["-TERM", &self.id().to_string()]))?;
         let deadline = Instant::now() + limit;
@@ -100,7 +100,7 @@ impl BackgroundProcess {
         }
     }
 
-    /// Waits until `ready` says so; fails if the program ends first or the limit passes.
+    /// Waits until `ready` returns true; fails if the program ends first or the limit passes.
     pub(crate) fn wait_until(&mut self, limit: Duration, ready: impl Fn() -> bool) -> TaskResult {
         let deadline = Instant::now() + limit;
         while !ready() {
@@ -124,9 +124,9 @@ impl Drop for BackgroundProcess {
     }
 }
 
-/// Tells whether somebody listens at an address.
+/// Reports whether a process listens at an address.
 pub(crate) fn is_listening(address: SocketAddr) -> bool {
-    // Where nobody does, the system may give a connection the very port that it goes to, and it then reaches itself.
+    // Without a listener, the system may choose the destination as the source port, and the connection reaches itself.
     TcpStream::connect(address).is_ok_and(|stream| stream.local_addr().is_ok_and(|own| own != address))
 }
 
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_that_fails_or_does_not_exist_is_named_in_the_error() {
+    fn failed_or_missing_program_is_named_in_the_error() {
         let failed = run(cargo().arg("no-such-command").stderr(Stdio::null())).unwrap_err();
         assert!(failed.to_string().contains("no-such-command"), "{failed}");
         let absent = run(&mut command("no-such-program")).unwrap_err();
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_ends_is_not_waited_for() {
+    fn wait_ends_when_the_program_exits() {
         let mut running = BackgroundProcess::start(cargo().arg("--version").stdout(Stdio::null())).unwrap();
         let error = running.wait_until(Duration::from_secs(60), || false).unwrap_err();
         assert!(error.to_string().contains("ended before it was ready"), "{error}");

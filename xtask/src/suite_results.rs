@@ -27,7 +27,7 @@ pub(crate) struct SuiteCheck {
 }
 
 impl SuiteCheck {
-    /// Tells whether this check fails a run: everything does that is not known to be harmless.
+    /// Reports whether this check fails a run: every failure does that is not known to be harmless.
     pub(crate) fn is_bad(&self) -> bool {
         !matches!(self.status.as_str(), "SUCCESS" | "SKIPPED" | "INFO")
     }
@@ -94,8 +94,8 @@ impl SuiteResults {
         Ok(())
     }
 
-    /// Takes what the suite says at the end of its log: a client that ended with an error has failed its scenario, and no
-    /// check says so.
+    /// Reads the summary at the end of the suite's log: a client that ended with an error has failed its scenario,
+    /// without a failed check.
     pub(crate) fn read_summary(&mut self, log: &str) {
         let failed = log.lines().filter_map(|line| line.trim().strip_prefix("✗ ")?.split_once(": "));
         for (scenario, outcome) in failed {
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_check_is_bad_unless_its_status_is_known_to_be_harmless() {
+    fn check_with_unknown_status_is_a_failure() {
         let table = [
             ("SUCCESS", false),
             ("SKIPPED", false),
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_check_says_where_it_was_and_why() {
+    fn failed_check_names_its_scenario_and_reason() {
         let verdict = verdict("why", &[("server-ping", Some(&one_check("FAILURE")))]).unwrap();
         let check = verdict.bad().next().unwrap();
         assert_eq!(
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scenario_without_a_result_is_bad() {
+    fn scenario_without_result_is_a_failure() {
         let verdict = verdict("absent", &[("server-ping", None), ("server-server-stateless", None)]).unwrap();
         let scenarios: Vec<&str> = verdict.bad().map(|check| check.scenario.as_str()).collect();
         assert_eq!(scenarios, ["ping", "server-stateless"]);
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scenario_that_failed_without_a_bad_check_is_bad_all_the_same() {
+    fn failed_scenario_without_failed_check_is_a_failure() {
         let (success, failure) = (one_check("SUCCESS"), one_check("FAILURE"));
         let runs = [("initialize", Some(success.as_str())), ("tools_call", Some(failure.as_str()))];
         let mut verdict = verdict("summary", &runs).unwrap();
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_skipped_is_told_unless_it_is_exempt() {
+    fn skipped_checks_are_listed_unless_exempt() {
         let skipped = one_check("SKIPPED");
         let runs = [("initialize", Some(skipped.as_str())), ("sep-2640-client-x", Some(skipped.as_str()))];
         let verdict = verdict("skipped", &runs).unwrap();
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_without_scenarios_is_an_error() {
+    fn run_without_scenarios_is_an_error() {
         assert!(verdict("empty", &[]).is_err());
     }
 }

@@ -1,6 +1,6 @@
 //! Prints rows of text in columns.
 
-/// A table whose first row is its heading.
+/// A table; its first row is the heading.
 #[derive(Debug)]
 pub(crate) struct TextTable {
     rows: Vec<Vec<String>>,

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use crate::args::Args;
 use crate::table::TextTable;
-use crate::{TaskResult, browser, conformance, instructions, interop, matrix, root, run};
+use crate::{TaskResult, browser, conformance, instructions, interop, keychain, matrix, root, run};
 
 type TestStep = fn() -> TaskResult;
 
@@ -24,6 +24,7 @@ const STEPS: &[(&str, TestStep)] = &[
     ("smoke", || interop::smoke::command(no_options())),
     ("matrix", || matrix::command(Args::new(["--check".to_owned()].into_iter()))),
     ("browser", || browser::command(no_options())),
+    ("keychain", || keychain::command(no_options())),
 ];
 
 pub(crate) fn command(mut args: Args) -> TaskResult {
@@ -103,18 +104,18 @@ mod tests {
 
     #[test]
     fn steps_are_chosen_by_name_and_keep_their_order() {
-        let all = "fmt clippy docs test fuzz borrowed sqlite bench instructions conformance interop smoke matrix browser";
+        let all = "fmt clippy docs test fuzz borrowed sqlite bench instructions conformance interop smoke matrix browser keychain";
         assert_eq!(chosen(&[], &[]).unwrap(), all);
         assert_eq!(chosen(&["test", "fmt"], &[]).unwrap(), "fmt test");
         assert_eq!(
             chosen(&[], &["fuzz", "bench", "docs"]).unwrap(),
-            "fmt clippy test borrowed sqlite instructions conformance interop smoke matrix browser"
+            "fmt clippy test borrowed sqlite instructions conformance interop smoke matrix browser keychain"
         );
         assert_eq!(chosen(&["fmt", "test"], &["test"]).unwrap(), "fmt");
     }
 
     #[test]
-    fn a_step_that_does_not_exist_is_refused() {
+    fn unknown_step_is_refused() {
         assert!(chosen(&["tset"], &[]).is_err());
         assert!(chosen(&[], &["tset"]).is_err());
     }

@@ -53,7 +53,7 @@ const PYTHON_AGENT_LOCK: &str = "interop/python/requirements-pydantic-ai.txt";
 /// Servers that others published; they have a folder of their own, as they choose the SDK that they need.
 const PYTHON_SERVERS_LOCK: &str = "interop/python/requirements-servers.txt";
 
-/// The file whose presence says that a folder is complete, holding the lock file that it was made from.
+/// The file that marks a complete folder; it holds the lock file that the folder was made from.
 const STAMP_FILE: &str = "installed-from";
 
 /// Where the installed tools are.
@@ -171,7 +171,7 @@ fn install_node(folder: &Path) -> TaskResult {
     expect("node", pinned("node", NODE_LOCK)?, version.trim().trim_start_matches('v'))
 }
 
-/// Fills `folder` unless its stamp says that it was filled from the same lock file.
+/// Fills `folder` unless its stamp has the same lock file.
 fn install_once(folder: &Path, lock: &str, fill: impl FnOnce(&Path) -> TaskResult) -> TaskResult {
     let wanted =
         fs::read_to_string(root().join(lock)).map_err(|error| format!("cannot read {lock}: {error}"))?;

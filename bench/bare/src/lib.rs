@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn a_legacy_call_is_answered_without_result_type() {
+    fn legacy_response_has_no_result_type() {
         check(
             r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"echo","arguments":{"message":"a\"b"}}}"#,
             Outcome::Answered,
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn a_modern_call_is_answered_with_result_type_and_server_info() {
+    fn modern_response_has_result_type_and_server_info() {
         check(
             r#"{"jsonrpc":"2.0","id":"x","method":"tools/call","params":{"name":"echo","arguments":{"message":"hi"},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#,
             Outcome::Answered,
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_notification_is_not_answered() {
+    fn notification_gets_no_response() {
         check(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#, Outcome::Silent, "");
     }
 

@@ -20,7 +20,7 @@ pub struct Options {
     /// The command line of the server; this program starts it.
     #[arg(long, num_args = 1.., allow_hyphen_values = true)]
     pub stdio: Option<Vec<String>>,
-    /// The revision to speak, where the client lets one choose.
+    /// The revision to use, where the client can be configured.
     #[arg(long, default_value = "2025-11-25")]
     pub revision: String,
     /// How many calls are under way at once.

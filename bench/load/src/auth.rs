@@ -1,21 +1,16 @@
-//! `load auth`: what a valid access token costs, against the anonymous call.
+//! `load auth`: what a valid access token costs, against the anonymous call: as a bearer token and bound by DPoP, on ours
+//! and, where it can do the same, on rmcp.
 
-use std::io::{Read as _, Write as _};
-use std::net::{Ipv4Addr, TcpListener};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use anyhow::{Context as _, Result, anyhow, ensure};
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use anyhow::{Context as _, Result, ensure};
 use clap::Args;
-use ring::rand::SystemRandom;
-use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
-use serde_json::json;
 
 use crate::drive::{Plan, Window, drive_http};
+use crate::issuer::{Issuer, RESOURCE};
 use crate::servers::{Binaries, HttpServer, Kind, Launch};
 use crate::statistics::Spread;
-use crate::wire::{Era, Place, filler};
+use crate::wire::{Era, Place, ProofKey, filler};
 
 /// The most that a call with a token may cost, in calls without one.
 const TARGET: f64 = 1.15;
@@ -34,122 +29,122 @@ pub(crate) struct AuthArguments {
     enforce: bool,
 }
 
-/// Measures both servers in turn and prints the table.
+/// A server, and how its clients authenticate themselves.
+struct Subject {
+    name: &'static str,
+    server: HttpServer,
+    authorization: Option<&'static str>,
+    proof_key: Option<&'static ProofKey>,
+}
+
+/// A ratio to report: that of one subject to another, and the most that it may be.
+struct Comparison {
+    of: usize,
+    to: usize,
+    target: Option<f64>,
+}
+
+/// Measures all servers in turn and prints the table.
 pub(crate) fn run(binaries: &Binaries, arguments: &AuthArguments) -> Result<()> {
     ensure!(binaries.have_ours(), "our echo example is missing: {}", binaries.ours_path().display());
     let issuer = Issuer::start()?;
-    let authorization: &'static str = Box::leak(format!("Bearer {}", issuer.token()?).into_boxed_str());
-    let launch = Launch { issuer: Some(issuer.url()), ..Launch::default() };
-    let anonymous = HttpServer::start(binaries, Kind::Ours, &Launch::default())?;
-    let authorized = HttpServer::start(binaries, Kind::Ours, &launch)?;
+    let (subjects, comparisons) = subjects(binaries, &issuer)?;
     let measured = Duration::from_millis(arguments.milliseconds);
     let plan = Plan { warm_up: Duration::from_millis(150), measured };
-    println!(
-        "CPU of a call of 16 B with 32 connections, without a token and with a JWT of {} B.\n",
-        authorization.len()
-    );
-    println!("| revision | anonymous | JWT | ratio (least–most) | target |");
-    println!("|---|---|---|---|---|");
+    println!("CPU of a call of 16 B with 32 connections, by how its client is authenticated.\n");
+    println!("| revision | call | CPU | against | ratio (least–most) | target |");
+    println!("|---|---|---|---|---|---|");
     let mut missed = Vec::new();
     for era in [Era::Legacy, Era::Modern] {
-        let cost = |server: &HttpServer, authorization| -> Result<f64> {
-            let place = Place { authorization, ..server.address().into() };
-            let sample = drive_http(place, era, &filler(16), 32, Window::new(server.id(), plan))?;
-            Ok(sample.cpu_microseconds())
-        };
-        let (mut plain, mut bearer) = (Vec::new(), Vec::new());
-        for round in 0..arguments.rounds {
-            // The order turns round each time, so that a drift of the machine favours none.
-            if round % 2 == 0 {
-                plain.push(cost(&anonymous, None)?);
-            }
-            bearer.push(cost(&authorized, Some(authorization))?);
-            if round % 2 == 1 {
-                plain.push(cost(&anonymous, None)?);
-            }
+        let costs = measure(&subjects, era, plan, arguments.rounds)?;
+        for (subject, costs) in
+            subjects.iter().zip(&costs).filter(|(subject, _)| subject.authorization.is_none())
+        {
+            let cost = Spread::of(costs.iter().copied()).context("no round")?;
+            println!("| {} | {} | {:.2} µs | | | |", era.revision(), subject.name, cost.median);
         }
-        let ratios = bearer.iter().zip(&plain).map(|(bearer, plain)| bearer / plain);
-        let spread = |figures: Vec<f64>| Spread::of(figures).context("no round");
-        let ratio = spread(ratios.collect())?;
-        let (plain, bearer) = (spread(plain)?, spread(bearer)?);
-        println!(
-            "| {} | {:.2} µs | {:.2} µs | {:.2} ({:.2}–{:.2}) | {TARGET} |",
-            era.revision(),
-            plain.median,
-            bearer.median,
-            ratio.median,
-            ratio.least,
-            ratio.most,
-        );
-        if ratio.median > TARGET {
-            missed.push(era.revision());
+        for comparison in &comparisons {
+            if print_ratio(era, comparison, &subjects, &costs)? {
+                missed.push(era.revision());
+            }
         }
     }
-    anonymous.end()?;
-    authorized.end()?;
+    for subject in subjects {
+        subject.server.end()?;
+    }
     ensure!(!arguments.enforce || missed.is_empty(), "target missed: {}", missed.join(", "));
     Ok(())
 }
 
-/// An issuer with one key, which it serves.
-struct Issuer {
-    key: EcdsaKeyPair,
-    port: u16,
+/// Starts the servers, and returns what to compare.
+fn subjects(binaries: &Binaries, issuer: &Issuer) -> Result<(Vec<Subject>, Vec<Comparison>)> {
+    let leaked = |text: String| -> &'static str { Box::leak(text.into_boxed_str()) };
+    let key = ProofKey::generate(RESOURCE)?;
+    let bound = issuer.token(Some(key.thumbprint()))?;
+    let key: &'static ProofKey = Box::leak(Box::new(key.for_token(&bound)));
+    let bearer = leaked(format!("Bearer {}", issuer.token(None)?));
+    let dpop = leaked(format!("DPoP {bound}"));
+    let (open, protected) = (Launch::default(), Launch { issuer: Some(issuer.url()), ..Launch::default() });
+    let start = |name, kind, authorization: Option<&'static str>, proof_key| -> Result<Subject> {
+        let launch = if authorization.is_some() { &protected } else { &open };
+        Ok(Subject { name, server: HttpServer::start(binaries, kind, launch)?, authorization, proof_key })
+    };
+    let subjects = vec![
+        start("anonymous", Kind::Ours, None, None)?,
+        start("JWT", Kind::Ours, Some(bearer), None)?,
+        start("JWT with a DPoP proof", Kind::Ours, Some(dpop), Some(key))?,
+        start("anonymous, rmcp", Kind::Rmcp, None, None)?,
+        // rmcp has no verification of its own: it is that of the crate `jsonwebtoken` in a layer of axum.
+        start("JWT, rmcp", Kind::Rmcp, Some(bearer), None)?,
+    ];
+    let comparisons = vec![
+        Comparison { of: 1, to: 0, target: Some(TARGET) },
+        Comparison { of: 2, to: 0, target: None },
+        Comparison { of: 2, to: 1, target: None },
+        Comparison { of: 4, to: 3, target: None },
+        Comparison { of: 4, to: 1, target: None },
+    ];
+    Ok((subjects, comparisons))
 }
 
-impl Issuer {
-    fn start() -> Result<Self> {
-        let random = SystemRandom::new();
-        let failed = |_| anyhow!("no key");
-        let document =
-            EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random).map_err(failed)?;
-        let key = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, document.as_ref(), &random)
-            .map_err(|error| anyhow!("no key: {error}"))?;
-        // An uncompressed point: 4, x and y.
-        let point = key.public_key().as_ref();
-        let coordinate = |range| point.get(range).map(|bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes));
-        let (x, y) = (coordinate(1..33).context("no x")?, coordinate(33..65).context("no y")?);
-        let keys =
-            json!({ "keys": [{ "kty": "EC", "crv": "P-256", "kid": "a", "x": x, "y": y }] }).to_string();
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-        let port = listener.local_addr()?.port();
-        std::thread::spawn(move || {
-            for mut stream in listener.incoming().flatten() {
-                let mut received = [0; 4096];
-                let head = format!(
-                    "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
-                    keys.len()
-                );
-                // A request fits into one read here.
-                let _ = stream
-                    .read(&mut received)
-                    .and_then(|_| stream.write_all(format!("{head}{keys}").as_bytes()));
-            }
-        });
-        Ok(Self { key, port })
+/// Measures every subject once in each round; returns the costs of each.
+fn measure(subjects: &[Subject], era: Era, plan: Plan, rounds: u32) -> Result<Vec<Vec<f64>>> {
+    let mut costs = vec![Vec::new(); subjects.len()];
+    for round in 0..rounds {
+        let mut turn: Vec<(&Subject, &mut Vec<f64>)> = subjects.iter().zip(&mut costs).collect();
+        // The order turns round each time, so that a drift of the machine favours none.
+        if round % 2 == 1 {
+            turn.reverse();
+        }
+        for (subject, costs) in turn {
+            let place = Place {
+                authorization: subject.authorization,
+                proof_key: subject.proof_key,
+                ..subject.server.address().into()
+            };
+            let window = Window::new(subject.server.id(), plan);
+            costs.push(drive_http(place, era, &filler(16), 32, window)?.cpu_microseconds());
+        }
     }
+    Ok(costs)
+}
 
-    fn url(&self) -> String {
-        format!("http://127.0.0.1:{}", self.port)
-    }
-
-    /// Signs a token with the claims that authorization servers usually put into one.
-    fn token(&self) -> Result<String> {
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?.as_secs();
-        let header = json!({ "alg": "ES256", "typ": "at+jwt", "kid": "a" });
-        let claims = json!({
-            "iss": self.url(), "sub": "3f1c5a6e-7f0b-4a4e-9d53-0a8c1d8a2b11", "aud": "https://echo.example/mcp",
-            "iat": now, "exp": now + 3600, "jti": "b1f0c1b8-6d3e-4d3f-8a58-5a4b6b8f2c10",
-            "client_id": "4a2d7a0e-1c55-4a3b-b0c8-6d9b4a0f7e21", "scope": "mcp:use files:read files:write",
-            "preferred_username": "ann", "realm_access": { "roles": ["user", "offline_access"] },
-        });
-        let input = format!(
-            "{}.{}",
-            URL_SAFE_NO_PAD.encode(header.to_string()),
-            URL_SAFE_NO_PAD.encode(claims.to_string())
-        );
-        let signature =
-            self.key.sign(&SystemRandom::new(), input.as_bytes()).map_err(|_| anyhow!("no signature"))?;
-        Ok(format!("{input}.{}", URL_SAFE_NO_PAD.encode(signature)))
-    }
+/// Prints one row, and reports whether its target is missed.
+fn print_ratio(era: Era, comparison: &Comparison, subjects: &[Subject], costs: &[Vec<f64>]) -> Result<bool> {
+    let of = |at: usize| subjects.get(at).zip(costs.get(at)).context("no such subject");
+    let ((subject, cost), (other, reference)) = (of(comparison.of)?, of(comparison.to)?);
+    let ratio = Spread::of(cost.iter().zip(reference).map(|(cost, reference)| cost / reference));
+    let (ratio, cost) = (ratio.context("no round")?, Spread::of(cost.iter().copied()).context("no round")?);
+    println!(
+        "| {} | {} | {:.2} µs | {} | {:.2} ({:.2}–{:.2}) | {} |",
+        era.revision(),
+        subject.name,
+        cost.median,
+        other.name,
+        ratio.median,
+        ratio.least,
+        ratio.most,
+        comparison.target.map(|target| target.to_string()).unwrap_or_default(),
+    );
+    Ok(comparison.target.is_some_and(|target| ratio.median > target))
 }

@@ -29,7 +29,7 @@ pub(crate) struct ClientArguments {
 /// Ours may cost this much of what rmcp's costs.
 const TARGET: f64 = 0.5;
 
-/// A client, and the revision that it speaks.
+/// A client, and its revision.
 #[derive(Clone, Copy)]
 struct Subject {
     program: &'static str,

@@ -20,7 +20,7 @@ pub(crate) struct InstructionArguments {
     /// Write the counts to this file, to be checked against later.
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
-    /// End with an error when ours needs more instructions than this file says.
+    /// End with an error when ours needs more instructions than this file allows.
     #[arg(long, value_name = "FILE")]
     check: Option<PathBuf>,
     /// Count ours alone, without the limit and rmcp to compare with.
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn the_total_is_read_from_the_end_of_a_profile() {
+    fn total_is_read_from_the_end_of_a_profile() {
         assert_eq!(total_of_profile("events: Ir\n...\nfn=(1)\ntotals: 126557\n"), Some(126_557));
         assert_eq!(total_of_profile("events: Ir\n"), None);
     }

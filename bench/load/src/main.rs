@@ -6,6 +6,7 @@ mod command;
 mod drive;
 mod hub;
 mod instructions;
+mod issuer;
 mod machine;
 mod matrix;
 mod memory;

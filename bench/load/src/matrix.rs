@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_narrows_by_every_part_it_names() {
+    fn filter_narrows_by_every_named_part() {
         check("http-modern", 6);
         check("http-modern,16", 3);
         check("http-modern,65536,32", 1);
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_refuses_what_is_not_measured() {
+    fn filter_refuses_unknown_parts() {
         for text in ["http", "17", "16,,32", ""] {
             Filter::parse(text).expect_err(text);
         }

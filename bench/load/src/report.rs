@@ -212,12 +212,12 @@ mod tests {
     }
 
     #[test]
-    fn a_ratio_above_the_target_is_a_miss() {
+    fn ratio_above_the_target_is_a_miss() {
         assert_eq!(result(&[0.014, 0.026, 0.013]).verdict(), Verdict::Missed);
     }
 
     #[test]
-    fn a_server_that_was_not_measured_leaves_its_columns_empty() {
+    fn unmeasured_server_has_empty_columns() {
         assert!(result(&[0.01, 0.02, 0.01]).markdown_row().contains("| – | – |"));
     }
 }

@@ -19,7 +19,7 @@ pub(crate) struct TransportArguments {
     clients: Vec<u32>,
 }
 
-/// A transport, where its clients connect to, and a revision that is spoken over it.
+/// A transport, the address for its clients, and a revision to use over it.
 struct Subject {
     name: &'static str,
     /// `None` is a server that the client starts.

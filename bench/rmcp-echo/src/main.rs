@@ -3,11 +3,14 @@
 //! It is written the way rmcp's own documentation shows: a tool router, the Streamable HTTP service with legacy
 //! sessions on, mounted in axum, or the stdio transport.
 
+mod access_tokens;
+
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
+use axum::middleware::from_fn_with_state;
 use axum::serve::ListenerExt as _;
 use rmcp::ServiceExt as _;
 use rmcp::handler::server::router::tool::ToolRouter;
@@ -19,12 +22,14 @@ use rmcp::{ServerHandler, tool, tool_handler, tool_router};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::access_tokens::{TokenVerifier, require_token};
+
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let options = Options::from_arguments(std::env::args().skip(1))?;
     match options.transport {
         Transport::Stdio => serve_stdio(options.handler).await,
-        Transport::Http(ref address) => serve_http(address, options.handler, options.session_ttl).await,
+        Transport::Http(ref address) => serve_http(address, &options).await,
     }
 }
 
@@ -34,16 +39,20 @@ async fn serve_stdio(handler: HandlerStyle) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn serve_http(address: &str, handler: HandlerStyle, ttl: Option<Duration>) -> anyhow::Result<()> {
+async fn serve_http(address: &str, options: &Options) -> anyhow::Result<()> {
     let mut sessions = LocalSessionManager::default();
-    sessions.session_config = session_config(ttl);
-    let template = Echo::new(handler);
+    sessions.session_config = session_config(options.session_ttl);
+    let template = Echo::new(options.handler);
     let service = StreamableHttpService::new(
         move || Ok::<_, io::Error>(template.clone()),
         Arc::new(sessions),
         StreamableHttpServerConfig::default(),
     );
-    let router = axum::Router::new().nest_service("/mcp", service);
+    let mut router = axum::Router::new().nest_service("/mcp", service);
+    if let Some(issuer) = &options.issuer {
+        let verifier = Arc::new(TokenVerifier::of_issuer(issuer)?);
+        router = router.layer(from_fn_with_state(verifier, require_token));
+    }
     let listener = tokio::net::TcpListener::bind(address).await.with_context(|| format!("bind {address}"))?;
     // Every measured server answers without Nagle's delay, or the comparison would be about timers.
     let listener = listener.tap_io(|socket| drop(socket.set_nodelay(true)));
@@ -116,13 +125,15 @@ struct Options {
     transport: Transport,
     handler: HandlerStyle,
     session_ttl: Option<Duration>,
+    /// Requires access tokens of this issuer, which has its keys at `/jwks`.
+    issuer: Option<String>,
 }
 
 impl Options {
     fn from_arguments(mut arguments: impl Iterator<Item = String>) -> anyhow::Result<Self> {
         let mut transport = None;
         let mut handler = HandlerStyle::ReadyAtOnce;
-        let mut session_ttl = None;
+        let (mut session_ttl, mut issuer) = (None, None);
         while let Some(argument) = arguments.next() {
             match argument.as_str() {
                 "--stdio" => transport = Some(Transport::Stdio),
@@ -132,10 +143,11 @@ impl Options {
                     let seconds = arguments.next().context("--session-ttl SECONDS")?.parse()?;
                     session_ttl = Some(Duration::from_secs(seconds));
                 }
+                "--issuer" => issuer = Some(arguments.next().context("--issuer URL")?),
                 other => bail!("unknown argument `{other}`"),
             }
         }
         let transport = transport.context("give --stdio or --http ADDRESS")?;
-        Ok(Self { transport, handler, session_ttl })
+        Ok(Self { transport, handler, session_ttl, issuer })
     }
 }

@@ -21,10 +21,10 @@ struct Options {
     /// Gives clients of HTTP+SSE a cookie.
     #[arg(long, requires = "http")]
     cookie_sessions: bool,
-    /// Asks legacy clients for their roots only when a tool wants to know them.
+    /// Requests the roots of legacy clients only when a tool needs them.
     #[arg(long)]
     roots_on_demand: bool,
-    /// Speaks these revisions alone.
+    /// Supports only these revisions.
     #[arg(long, value_name = "REVISION", value_delimiter = ',', value_parser = revision)]
     revisions: Vec<Revision>,
 }

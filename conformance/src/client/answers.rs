@@ -10,7 +10,7 @@ use super::connect_page::open_link;
 /// The path of the pages at which users of a hub log in.
 pub(super) const CONNECT_PATH: &str = "/connect/";
 
-/// Answers everything that can be asked, as a user would who agrees with every default.
+/// Responds to every kind of input request, like a user who accepts every default.
 pub(super) struct Answers;
 
 impl InputHandler for Answers {
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_form_is_filled_in_with_its_defaults_and_otherwise_with_something_of_the_right_kind() {
+    fn form_is_filled_in_with_defaults_or_values_of_the_right_type() {
         let schema = json!({ "type": "object", "properties": {
             "name": { "type": "string", "default": "Ada" },
             "age": { "type": "integer", "default": 30 },

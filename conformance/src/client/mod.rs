@@ -1,7 +1,7 @@
 //! The client that the official suite runs: one function for each of its scenarios.
 //!
-//! What a client does at all is the suite's to say, so that these functions are named after what it looks at. None of them
-//! asks which revision is spoken.
+//! The suite decides what a client does, so each function has the name of the feature that it checks. None of them
+//! depends on the revision.
 
 mod answers;
 mod authorization;
@@ -19,21 +19,21 @@ use trunkline_client::protocol::Revision;
 
 use self::answers::Answers;
 
-/// What the suite tells a client that it runs.
+/// The scenario that the suite starts the client for.
 #[derive(Clone, Debug)]
 pub struct Scenario {
     /// The address of the server.
     pub url: String,
     /// The scenario's name.
     pub name: String,
-    /// The revision to speak.
+    /// The revision to use.
     pub revision: Revision,
     /// What else there is to know, an object.
     pub context: Value,
 }
 
 impl Scenario {
-    /// Reads what the suite says by the environment.
+    /// Reads the scenario from the environment variables of the suite.
     ///
     /// # Errors
     /// Something is missing, or makes no sense.

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn the_issuer_is_validated_by_the_table_of_the_specification() {
+    fn issuer_is_validated_by_the_specification_table() {
         use CallbackError::{IssuerMismatch, IssuerMissing};
         let table = [
             (true, "&iss=https%3A%2F%2Fa%2Ft", Ok(())),

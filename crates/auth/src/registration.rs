@@ -103,6 +103,22 @@ pub struct ClientRegistration {
     pub secret_expires_at: Option<SystemTime>,
 }
 
+impl ClientRegistration {
+    /// Returns it as it is stored where its secret is configured.
+    pub(crate) fn without_secret(&self) -> Self {
+        let credential = match &self.credential {
+            ClientCredential::Secret(_) => ClientCredential::Public,
+            other => other.clone(),
+        };
+        Self { credential, ..self.clone() }
+    }
+
+    /// Reports whether it authenticates with a secret that was not stored.
+    pub(crate) fn lacks_secret(&self) -> bool {
+        self.credential == ClientCredential::Public && self.auth_method != TokenAuthMethod::None
+    }
+}
+
 /// How the client becomes known to an authorization server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientChoice {

@@ -1,4 +1,4 @@
-//! What to do when an MCP server refuses a request for want of authorization.
+//! What to do when an MCP server refuses a request as unauthorized.
 //!
 //! MCP, Scope Challenge Handling: a client authorizes again for more scopes, a few times at most, and remembers what it
 //! tried for each resource and operation.
@@ -20,7 +20,7 @@ pub const MAX_LOGGED_OPERATIONS: usize = 1024;
 /// What was tried for an operation so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AttemptState {
-    /// How often the operation failed for want of authorization, including now.
+    /// How often the operation was refused as unauthorized, including now.
     pub failures: u32,
     /// The scopes that were requested for the resource so far.
     pub requested: ScopeSet,

@@ -1,8 +1,8 @@
 //! The document of limits has every bound of the crate.
 
 use trunkline_auth::{
-    MAX_DOCUMENT_BYTES, MAX_ERROR_CHARACTERS, MAX_FORM_PARAMETERS, MAX_LISTED_VALUES, challenge, dpop_nonce,
-    flow, issuer, scopes, step_up, token_store,
+    MAX_DOCUMENT_BYTES, MAX_ERROR_CHARACTERS, MAX_FORM_PARAMETERS, MAX_LISTED_VALUES, authorizer, challenge,
+    dpop_nonce, flow, issuer, scopes, step_up, token_store,
 };
 
 #[test]
@@ -21,12 +21,14 @@ fn every_bound_of_authorization_is_in_the_document_of_limits() {
         ("MAX_NONCE_RETRIES", dpop_nonce::MAX_NONCE_RETRIES as usize, "2", 2),
         ("MAX_ATTEMPTS", step_up::MAX_ATTEMPTS as usize, "3", 3),
         ("MAX_LOGGED_OPERATIONS", step_up::MAX_LOGGED_OPERATIONS, "1,024", 1024),
+        ("MAX_CALLER_TOKENS", authorizer::MAX_CALLER_TOKENS, "8", 8),
         ("MAX_STORED_ENTRIES", token_store::MAX_STORED_ENTRIES, "10,000", 10_000),
         ("MAX_STORE_BYTES", token_store::MAX_STORE_BYTES, "32 MiB", 32 << 20),
     ];
     for (name, value, text, expected) in [
         ("METADATA_AGE", issuer::METADATA_AGE, "10 min", 600),
         ("METADATA_RETRY_INTERVAL", issuer::METADATA_RETRY_INTERVAL, "10 s", 10),
+        ("EXCHANGE_REFUSAL_AGE", authorizer::EXCHANGE_REFUSAL_AGE, "30 s", 30),
     ] {
         assert_eq!(value.as_secs(), expected, "{name}");
         assert!(document.contains(&format!("| `{name}` | {text} |")), "{name}");

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_arguments_fit_together() {
+    fn clap_command_is_valid() {
         Cli::command().debug_assert();
     }
 

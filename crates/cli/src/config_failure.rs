@@ -6,12 +6,12 @@ use crate::exit::{CliFailure, ExitReason};
 
 /// Describes the problems of a configuration, with the first hint among them.
 pub(crate) fn config_failure<'a>(problems: impl IntoIterator<Item = &'a ConfigProblem>) -> CliFailure {
-    let (mut told, mut advice) = (Vec::new(), None);
+    let (mut lines, mut advice) = (Vec::new(), None);
     for problem in problems {
-        told.push(problem.to_string());
+        lines.push(problem.to_string());
         advice = advice.or_else(|| problem.hint_text());
     }
-    let failure = CliFailure::configuration(told.join("\n"));
+    let failure = CliFailure::configuration(lines.join("\n"));
     advice.into_iter().fold(failure, CliFailure::hint)
 }
 

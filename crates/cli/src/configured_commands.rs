@@ -1,6 +1,7 @@
 //! Sections of a configuration file other than servers: commands, their policy, and manifests.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::path::{Path, PathBuf};
 
 use trunkline_commands::{
@@ -19,6 +20,8 @@ pub(crate) struct ConfiguredCommands {
     /// The file, if there is one.
     pub(crate) path: Option<PathBuf>,
     pub(crate) commands: DescribedSet,
+    /// Commands that use an unset variable, with the problem.
+    pub(crate) unavailable: Vec<(String, ConfigProblem)>,
     manifests: Option<Manifests>,
 }
 
@@ -61,33 +64,36 @@ impl ConfiguredCommands {
         // Whole, so that it can be shown, and stays what it is wherever the process goes.
         let folder = &std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
         let env = file.shared_env().map_err(|problem| problems.push(problem)).unwrap_or_default();
-        let commands = file
-            .section("commands")
-            .map_or_else(Vec::new, |section| parse_commands(&section, &env, folder, problems));
+        let mut parsed = ParsedCommands::default();
+        if let Some(section) = file.section("commands") {
+            parsed.read(&section, &env, folder, problems);
+        }
         let policy =
             file.section("policy").map_or_else(Policy::new, |section| parse_policy(&section, problems));
         let manifests = file.section("manifests").map(|section| section.read::<ManifestsConfig>());
         let manifests = manifests.transpose().map_err(|problem| problems.push(problem)).ok().flatten();
         Self {
             path: Some(file.path().to_owned()),
-            commands: DescribedSet::new(commands, policy),
+            commands: DescribedSet::new(parsed.commands, policy),
+            unavailable: parsed.unavailable,
             manifests: manifests.map(|manifests| manifests.manifests(folder)),
         }
     }
 
     /// Reports whether the file has anything to serve.
     pub(crate) fn is_empty(&self) -> bool {
-        self.commands.commands().is_empty() && self.manifests.is_none()
+        self.commands.commands().is_empty() && self.unavailable.is_empty() && self.manifests.is_none()
     }
 
-    /// Returns the parts in which another file differs. They are compared by their debug output, which is complete: a served
-    /// command is replaced by the same comparison.
+    /// Returns the parts in which another file differs. They are compared by their debug output, which has everything but
+    /// the values of variables: a served command is replaced by the same comparison.
     pub(crate) fn changed_sections(&self, other: &Self) -> Vec<&'static str> {
         let differs = |one: &dyn std::fmt::Debug, other: &dyn std::fmt::Debug| {
             format!("{one:?}") != format!("{other:?}")
         };
+        let commands = (self.commands.commands(), other.commands.commands());
         let parts = [
-            ("commands", differs(&self.commands.commands(), &other.commands.commands())),
+            ("commands", differs(&commands.0, &commands.1) || !has_same_variables(commands)),
             ("policy", differs(self.commands.policy(), other.commands.policy())),
             ("manifests", differs(&self.manifests, &other.manifests)),
         ];
@@ -121,8 +127,11 @@ impl ConfiguredCommands {
     /// Finds a command by its name.
     ///
     /// # Errors
-    /// There is none, with the one that was probably meant.
+    /// There is none, with the one that was probably meant, or it uses an unset variable.
     pub(crate) fn command(&self, name: &str) -> Result<&DescribedCommand, CliFailure> {
+        if let Some((_, problem)) = self.unavailable.iter().find(|(unavailable, _)| unavailable == name) {
+            return Err(config_failure(std::slice::from_ref(problem)));
+        }
         let all = self.commands.commands();
         all.iter().find(|command| command.name() == name).ok_or_else(|| self.unknown_command(name))
     }
@@ -140,39 +149,60 @@ impl ConfiguredCommands {
     }
 }
 
-fn parse_commands(
-    section: &ConfigSection,
-    env: &BTreeMap<String, ConfigText>,
-    folder: &Path,
-    problems: &mut Vec<ConfigProblem>,
-) -> Vec<DescribedCommand> {
-    let tables = match section.tables() {
-        Ok(tables) => tables,
-        Err(problem) => {
+/// Reports whether the commands of two files get the same values of variables.
+fn has_same_variables((one, other): (&[DescribedCommand], &[DescribedCommand])) -> bool {
+    one.len() == other.len() && one.iter().zip(other).all(|(one, other)| one.has_same_variables(other))
+}
+
+/// The variables of all programs; an unset one is a problem of those that get it.
+type SharedEnv = BTreeMap<String, Result<ConfigText, ConfigProblem>>;
+
+#[derive(Default)]
+struct ParsedCommands {
+    commands: Vec<DescribedCommand>,
+    unavailable: Vec<(String, ConfigProblem)>,
+}
+
+impl ParsedCommands {
+    fn read(
+        &mut self,
+        section: &ConfigSection,
+        env: &SharedEnv,
+        folder: &Path,
+        problems: &mut Vec<ConfigProblem>,
+    ) {
+        let tables = section.tables().unwrap_or_else(|problem| {
             problems.push(problem);
-            return Vec::new();
-        }
-    };
-    let mut commands = Vec::new();
-    for table in tables {
-        match table.read::<CommandConfig>() {
-            Err(problem) => problems.push(problem),
-            Ok(mut config) => {
-                for (name, value) in env {
-                    config.env.0.entry(name.clone()).or_insert_with(|| value.expose().to_owned());
+            Vec::new()
+        });
+        for table in tables {
+            match read_command(&table, env) {
+                Err(problem) if problem.unset_variable().is_some() => {
+                    self.unavailable.push((table.name().to_owned(), problem));
                 }
-                match DescribedCommand::new(table.name(), config, folder) {
-                    Ok(command) => commands.push(command),
+                Err(problem) => problems.push(problem),
+                Ok(config) => match DescribedCommand::new(table.name(), config, folder) {
+                    Ok(command) => self.commands.push(command),
                     Err(faults) => problems.extend(faults.into_iter().map(|fault| {
                         let keys: Vec<&str> =
                             fault.path.iter().map(String::as_str).filter(|key| !key.is_empty()).collect();
                         table.problem(&keys, fault.message)
                     })),
-                }
+                },
             }
         }
     }
-    commands
+}
+
+/// Reads a command, with the variables of all programs that it does not set itself.
+fn read_command(table: &ConfigSection, env: &SharedEnv) -> Result<CommandConfig, ConfigProblem> {
+    let mut config = table.read::<CommandConfig>()?;
+    for (name, value) in env {
+        if let Entry::Vacant(free) = config.env.0.entry(name.clone()) {
+            free.insert(value.clone()?.expose().to_owned());
+        }
+    }
+    Ok(config)
 }
 
 fn parse_policy(section: &ConfigSection, problems: &mut Vec<ConfigProblem>) -> Policy {

@@ -109,7 +109,7 @@ impl CliFailure {
         self
     }
 
-    /// Replaces the message by one that says the same to the user.
+    /// Replaces the message, keeping its meaning.
     pub(crate) fn with_message(self, message: impl Display) -> Self {
         Self { message: message.to_string(), ..self }
     }
@@ -147,8 +147,8 @@ impl CliFailure {
     /// Prints the failure to standard error.
     pub(crate) fn print(&self) {
         if self.json {
-            let told = json!({ "error": self.message, "hint": self.hint.as_ref().map(ToString::to_string), "exit": self.exit as u8 });
-            print_stderr(&format!("{}\n", one_line(&told.into())));
+            let report = json!({ "error": self.message, "hint": self.hint.as_ref().map(ToString::to_string), "exit": self.exit as u8 });
+            print_stderr(&format!("{}\n", one_line(&report.into())));
             return;
         }
         let hint = self.hint.as_ref().map(|hint| format!("hint: {hint}\n")).unwrap_or_default();

@@ -8,7 +8,7 @@ use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout_at};
 
-/// How long it has to be quiet after a change: what writes a file often does so in several steps.
+/// The debounce time after a change: editors often write a file in several steps.
 const DEBOUNCE: Duration = Duration::from_millis(100);
 
 /// How long is waited for quiet at most.

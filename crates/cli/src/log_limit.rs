@@ -80,6 +80,7 @@ impl<S: Subscriber> Layer<S> for LogLimit {
             Admission::Written => return true,
             Admission::Suppressed { is_first } => is_first,
         };
+        crate::process_counter::ProcessCounter::SuppressedLogLines.add(1);
         if is_first {
             self.summarizer.unpark();
         }
@@ -246,9 +247,10 @@ mod tests {
 
     use super::*;
     use crate::logging::tests::LogSink;
+    use crate::process_counter::ProcessCounter;
 
     #[test]
-    fn a_token_bucket_allows_its_burst_and_then_one_per_interval() {
+    fn token_bucket_allows_its_burst_and_then_one_per_interval() {
         let start = Instant::now();
         let mut bucket = TokenBucket::full(3, Duration::from_secs(10), start);
         let at = |seconds| start + Duration::from_secs(seconds);
@@ -273,6 +275,7 @@ mod tests {
     fn lines_beyond_the_burst_are_suppressed_per_server_and_summarized() {
         let sink = LogSink::default();
         let limit = LogLimit::start().unwrap();
+        let before = ProcessCounter::SuppressedLogLines.get();
         let buckets = limit.buckets.clone();
         let subscriber = tracing_subscriber::fmt()
             .with_writer({
@@ -295,6 +298,8 @@ mod tests {
             assert_eq!(suppressed, [("server noisy: left out a tool".to_owned(), 980)]);
             log_summaries(&suppressed);
         });
+        // Other tests may suppress lines at the same time.
+        assert!(ProcessCounter::SuppressedLogLines.get() >= before + 980);
         let text = String::from_utf8(sink.0.lock().clone()).unwrap();
         let count = |words: &str| text.lines().filter(|line| line.contains(words)).count();
         assert_eq!(count("server=\"noisy\""), 20);

@@ -12,6 +12,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::exit::{CliFailure, ExitReason};
 use crate::log_limit::LogLimit;
+use crate::log_line::{BoundedLines, LineSyntax};
 
 /// What is logged, how and where.
 #[derive(Debug, Args)]
@@ -84,8 +85,14 @@ impl LogArgs {
             CliFailure::new(ExitReason::Failed, format!("the log cannot be started: {error}"))
         })?;
         match self.log_format {
-            LogFormat::Text => builder.with_target(false).finish().with(limit).init(),
-            LogFormat::Json => builder.json().flatten_event(true).finish().with(limit).init(),
+            LogFormat::Text => {
+                let bounded = |inner| BoundedLines { inner, syntax: LineSyntax::Text };
+                builder.with_target(false).map_event_format(bounded).finish().with(limit).init();
+            }
+            LogFormat::Json => {
+                let bounded = |inner| BoundedLines { inner, syntax: LineSyntax::Json };
+                builder.json().flatten_event(true).map_event_format(bounded).finish().with(limit).init();
+            }
         }
         std::panic::set_hook(Box::new(log_panic));
         Ok(())

@@ -25,11 +25,14 @@ mod connect;
 mod doctor;
 mod exit;
 mod file_watcher;
+mod link_target;
 mod log_limit;
+mod log_line;
 mod logging;
 mod login;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod memory;
+mod process_counter;
 mod render;
 mod schema;
 mod signals;

@@ -3,8 +3,8 @@
 //! [`ClientBuilder::authorization`]: crate::ClientBuilder::authorization
 
 pub use trunkline_auth::authorizer::{
-    AuthorizationError, AuthorizationGrant, AuthorizationOptions, Authorizer, CredentialSource, EndedLogin,
-    LoginDiscovery, PendingLogin, RevocationOutcome,
+    AuthorizationError, AuthorizationGrant, AuthorizationOptions, Authorizer, CallerToken, ClientStorage,
+    CredentialSource, EndedLogin, LoginDiscovery, PendingLogin, RevocationOutcome,
 };
 pub use trunkline_auth::flow::{DpopPolicy, FlowError, FlowFailure, FlowStep};
 pub use trunkline_auth::jose::SigningKey;

@@ -182,7 +182,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Calls a function for every message of the server that is dropped, so that it can be counted.
+    /// Calls a function for every message of the server that is dropped, so that it can be counted and logged. Without
+    /// it, those that an operator should know of are warnings.
     pub fn on_dropped(mut self, callback: impl Fn(DroppedMessage) + Send + Sync + 'static) -> Self {
         self.on_dropped = Some(DropCallback::new(callback));
         self
@@ -218,8 +219,8 @@ impl ClientBuilder {
     /// Connects to the target.
     ///
     /// # Errors
-    /// [`Error::Unreachable`] with every attempt, [`Error::Unauthorized`], or [`Error::Invalid`] if the target is
-    /// not valid, such as a name that is not configured.
+    /// [`Error::Unreachable`] with every attempt, [`Error::Unauthorized`], or [`Error::InvalidOptions`] if the
+    /// target is not valid, such as a name that is not configured.
     pub async fn connect(self, target: impl Into<Target>) -> Result<Client, Error> {
         match target.into() {
             #[cfg(feature = "config")]

@@ -17,9 +17,7 @@ use trunkline_transport::Target;
 
 use crate::builder::ClientBuilder;
 use crate::cache::ResponseCache;
-use crate::call::{
-    CallBuilder, ClientCall, CompletionRequest, DeadlineTimer, LogMessage, LogSinks, StepOutcome,
-};
+use crate::call::{CallBuilder, ClientCall, CompletionRequest, LogMessage, LogSinks, StepOutcome};
 use crate::capability_lists::CapabilityLists;
 use crate::client_transport::ClientTransport;
 use crate::connect::{ConnectAttempt, ConnectPlan, EstablishedConnection, SupportedEras};
@@ -91,7 +89,6 @@ pub(crate) struct ClientInner {
     pub(crate) cache: ResponseCache,
     pub(crate) changes: ChangeBroadcaster,
     pub(crate) detached_answers: DetachedAnswers,
-    pub(crate) deadline_timer: DeadlineTimer,
     logs: LogSinks,
     /// The log level that requests carry: its index among the levels plus one, or zero for none.
     level: AtomicU8,
@@ -364,7 +361,6 @@ impl ClientInner {
             tools: KnownTools::default(),
             changes: ChangeBroadcaster::default(),
             detached_answers: DetachedAnswers::default(),
-            deadline_timer: DeadlineTimer::default(),
             logs,
             level: AtomicU8::new(0),
             reopen_lock: tokio::sync::Mutex::default(),

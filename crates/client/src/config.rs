@@ -2,7 +2,7 @@
 //!
 //! # Invariants
 //!
-//! - An error never contains values of the server's configuration: `what_a_file_says_of_a_server_is_not_in_the_error`.
+//! - An error never contains values of the server's configuration: `config_values_never_appear_in_errors`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -112,9 +112,11 @@ pub(crate) struct ConfiguredTarget {
 pub(crate) async fn find_server(name: String, file: Option<PathBuf>) -> Result<ConfiguredTarget, Error> {
     // On a blocking thread, since files are read.
     let looking = tokio::task::spawn_blocking(move || look_up(&name, file.as_deref()));
-    let found =
-        looking.await.map_err(|_| Error::Invalid("the configurations could not be read".to_owned()))?;
-    let FoundServer { server, .. } = found.map_err(|error| Error::Invalid(error.to_string()))?;
+    let found = looking.await.map_err(|_| Error::InvalidOptions {
+        cause: "the configurations could not be read".to_owned(),
+        source: None,
+    })?;
+    let FoundServer { server, .. } = found.map_err(Error::invalid_options)?;
     let headers = match &server.location {
         ServerLocation::Program(_) => Vec::new(),
         ServerLocation::Endpoint(endpoint) => {
@@ -122,7 +124,7 @@ pub(crate) async fn find_server(name: String, file: Option<PathBuf>) -> Result<C
             headers.map(|(name, value)| (name.clone(), Secret::new(value.expose()))).collect()
         }
     };
-    let target = target(&server.location).map_err(|error| Error::Invalid(error.to_string()))?;
+    let target = target(&server.location).map_err(Error::invalid_options)?;
     Ok(ConfiguredTarget {
         target,
         headers,

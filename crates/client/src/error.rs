@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -9,6 +10,9 @@ use trunkline_transport::http::RequestDelivery;
 
 use crate::client_transport::{FailureCause, TransportFailure, TransportFailureKind};
 use crate::connect::ConnectAttempt;
+
+/// The characters of a server's error message that are shown; programs get all of them.
+const MAX_SHOWN_CHARACTERS: usize = 2048;
 
 /// The errors of a client, by kinds that a program can act on.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -40,7 +44,7 @@ pub enum Error {
         after: Duration,
     },
     /// The server requested input, and the input was declined.
-    #[error("the server asked something that was not answered: {0}")]
+    #[error("input was requested and declined: {0}")]
     InputDeclined(Refusal),
     /// The connection is closed.
     #[error("{cause}")]
@@ -69,7 +73,7 @@ pub enum Error {
         limit: usize,
     },
     /// The server violated the protocol, or its own output schema.
-    #[error("the server's answer makes no sense: {0}")]
+    #[error("invalid response from the server: {0}")]
     Malformed(String),
     /// The server, or its protocol revision, does not support this.
     #[error("{0}")]
@@ -77,6 +81,14 @@ pub enum Error {
     /// The request is invalid, and was not sent.
     #[error("{0}")]
     Invalid(String),
+    /// The target or an option of the client is invalid; nothing was connected.
+    #[error("{cause}")]
+    InvalidOptions {
+        /// What is invalid.
+        cause: String,
+        /// The error that the cause comes from, if there is one.
+        source: Option<ErrorSource>,
+    },
 }
 
 /// A failed connection, with every attempt.
@@ -116,6 +128,10 @@ pub struct ErrorResponse {
 }
 
 impl Error {
+    pub(crate) fn invalid_options(error: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Self::InvalidOptions { cause: error.to_string(), source: Some(ErrorSource::new(error)) }
+    }
+
     /// Reports whether the server may have run the request, although there is no response.
     pub fn may_have_run(&self) -> bool {
         match self {
@@ -170,6 +186,15 @@ impl ErrorResponse {
         }
     }
 
+    /// Returns the message for logs and people: a server is free to send megabytes.
+    pub(crate) fn shown_message(&self) -> Cow<'_, str> {
+        let end = self.message.char_indices().nth(MAX_SHOWN_CHARACTERS).map(|(end, _)| end);
+        match end.and_then(|end| self.message.get(..end)) {
+            Some(start) => format!("{start}…").into(),
+            None => self.message.as_str().into(),
+        }
+    }
+
     /// Converts the error to a refusal, to relay it to another peer.
     pub fn into_refusal(self) -> Refusal {
         Refusal::relayed(self.code, self.message, self.data)
@@ -178,7 +203,7 @@ impl ErrorResponse {
 
 impl fmt::Display for ErrorResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the server refused: {} ({})", self.message, self.code)
+        write!(f, "the server refused: {} ({})", self.shown_message(), self.code)
     }
 }
 

@@ -12,6 +12,9 @@ use futures_util::future::BoxFuture;
 use trunkline_protocol::model::{ClientCapabilities, InputRequest, InputResponse};
 use trunkline_protocol::{Method, Refusal};
 
+use crate::client::ClientInner;
+use crate::dropped_message::{DropCallback, DroppedMessage};
+
 /// Answers input requests: form and URL elicitation for the user, sampling for a model, and roots.
 ///
 /// It is the same in both eras. Servers may request only what [`InputHandler::capabilities`] declares; anything
@@ -69,5 +72,13 @@ impl InputHandler for NoInputHandler {
     ) -> BoxFuture<'_, Result<InputResponse, Refusal>> {
         let problem = format!("this client does not answer `{}`", input_request.method());
         Box::pin(std::future::ready(Err(Refusal::METHOD_NOT_FOUND.with_message(problem))))
+    }
+}
+
+impl ClientInner {
+    /// Refuses an input request outside of calls, as one of too many.
+    pub(crate) fn refuse_too_many(&self) -> Refusal {
+        DropCallback::report(self.plan.on_dropped.as_ref(), DroppedMessage::Request);
+        Refusal::TOO_MANY
     }
 }

@@ -1,13 +1,15 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::dropped_message::DroppedMessage;
+
 /// A message up to this size is not counted.
 const FREE_BYTES: usize = 64 << 10;
 
 /// The memory for messages that are being received, shared by all clients with a clone of it.
 ///
 /// Each message has its own limit; this one bounds what many servers together can make a process hold. A connection
-/// whose message does not fit is closed.
+/// with a message that does not fit is closed.
 ///
 /// ```
 /// use trunkline_client::{ClientLimits, MessageBudget};
@@ -53,6 +55,12 @@ impl Default for MessageBudget {
 #[error("large messages of all servers together exceed {limit} bytes")]
 pub(crate) struct BudgetExceeded {
     limit: usize,
+}
+
+impl From<BudgetExceeded> for DroppedMessage {
+    fn from(exceeded: BudgetExceeded) -> Self {
+        Self::OverBudget { limit: exceeded.limit }
+    }
 }
 
 /// What one connection or response uses of a budget; released when it is dropped.

@@ -202,9 +202,9 @@ fn answer_request(
 ) -> BoxFuture<'static, ()> {
     let id = request.id.to_owned_buffer();
     let session = client.session.load_full();
-    let input_request = session.edge.parse_request(request, &client.plan.capabilities);
-    let input_request =
-        if has_capacity { input_request.map_err(|(refusal, _)| refusal) } else { Err(Refusal::TOO_MANY) };
+    let parsed =
+        session.edge.parse_request(request, &client.plan.capabilities).map_err(|(refusal, _)| refusal);
+    let input_request = if has_capacity { parsed } else { Err(client.refuse_too_many()) };
     let (input, inner) = (client.input.clone(), inner.clone());
     Box::pin(async move {
         let answer = match input_request {

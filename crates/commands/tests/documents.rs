@@ -1,4 +1,4 @@
-//! What the guide to commands says is true.
+//! The guide to commands matches the code.
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use std::path::Path;

@@ -63,6 +63,11 @@ impl ConfigNode {
         }
     }
 
+    /// Reports whether this is null.
+    pub(crate) fn is_null(&self) -> bool {
+        matches!(self.kind, NodeKind::Null)
+    }
+
     /// Returns the name of the type, for messages.
     pub(crate) fn kind_name(&self) -> &'static str {
         match &self.kind {

@@ -18,6 +18,7 @@ struct ProblemDetails {
     key: Option<String>,
     message: String,
     hint: Option<String>,
+    unset_variable: Option<String>,
 }
 
 impl ConfigProblem {
@@ -31,6 +32,7 @@ impl ConfigProblem {
             key: None,
             message: what,
             hint: None,
+            unset_variable: None,
         }))
     }
 
@@ -60,6 +62,18 @@ impl ConfigProblem {
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.0.hint = Some(hint.into());
         self
+    }
+
+    /// Sets the environment variable that is missing, where that is the problem.
+    #[must_use]
+    pub(crate) fn unset(mut self, name: Option<String>) -> Self {
+        self.0.unset_variable = name;
+        self
+    }
+
+    /// Returns the environment variable that is missing, if that is the problem: the file may be right.
+    pub fn unset_variable(&self) -> Option<&str> {
+        self.0.unset_variable.as_deref()
     }
 
     /// Returns the file.

@@ -41,7 +41,9 @@ impl ConfigSection {
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, ConfigProblem> {
         let node =
             self.node().ok_or_else(|| ConfigProblem::new(&self.file.path, "there is no such section"))?;
-        de::read(node, &self.file.expander()).map_err(|fault| self.file.problem(&fault, &self.path))
+        let expander = self.file.expander();
+        de::read(node, &expander)
+            .map_err(|fault| self.file.problem(&fault, &self.path).unset(expander.take_unset()))
     }
 
     /// Returns the nested tables, in the order of the file: `[commands.a]` and `[commands.b]` of `commands`.

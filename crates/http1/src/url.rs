@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn an_origin_is_scheme_host_and_port() {
+    fn origin_is_scheme_host_and_port() {
         let base: Url = "https://example.com/mcp".parse().unwrap();
         let table = [
             ("https://EXAMPLE.com:443/other", true),

@@ -12,10 +12,10 @@
 
 mod access;
 mod call_rates;
-mod catalogue_file;
 mod connector;
 mod hub;
 mod limits;
+mod listings_file;
 mod local_servers;
 mod login;
 mod loop_detection;
@@ -34,8 +34,8 @@ pub use self::connector::{ConfigConnector, Connector};
 pub use self::hub::{ApplyReport, Hub, LoginLink, ManageError, RevokeError, ServerSwitch, ToggleOutcome};
 pub use self::limits::HubLimits;
 pub use self::local_servers::LocalServers;
-pub use self::login::{LoginAudience, UserLogins, WeakLogins};
+pub use self::login::{LoginAudience, UserLogins, WeakLogins, apply_server_auth, server_url};
 pub use self::names::{ItemKind, NameCollision, NameTemplate, NameTemplateError};
 pub use self::options::{AnonymousClients, HubOptions};
 pub use self::registry::ResourceTools;
-pub use self::upstream::{UpstreamHealth, UpstreamStatus};
+pub use self::upstream::{UpstreamConnectionState, UpstreamStatus};

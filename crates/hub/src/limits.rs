@@ -25,6 +25,13 @@ pub struct HubLimits {
     pub list_items: usize,
     /// The bytes that one list of a server may have. Default 16 MiB; a larger list is rejected.
     pub list_bytes: usize,
+    /// The bytes that the listings of one server may have, for all users, eras and sets of capabilities together. Default
+    /// 64 MiB; beyond it the least recently used listing is dropped, or a list is rejected.
+    pub listing_bytes: usize,
+    /// The bytes that the listings of all servers may have together; those of a server up to 256 KiB are not counted.
+    /// Default 256 MiB; beyond it the least recently used listings of the server that lists are dropped, or its lists
+    /// are left out, and fetched again with backoff.
+    pub all_listing_bytes: usize,
     /// The bytes that one item of a list may have. Default 1 MiB; a larger item is left out.
     pub item_bytes: usize,
     /// The bytes that one text of an item, such as its description, may have. Default 64 KiB; a longer text is
@@ -40,7 +47,7 @@ pub struct HubLimits {
     pub connections_per_server: usize,
     /// How long a call that may require input waits for a connection in use by another such call, before a further
     /// connection is opened for it. Default 500 ms.
-    pub grow_delay: Duration,
+    pub extra_connection_delay: Duration,
     /// Idle timeout of a program, or of a connection private to one caller, unless configured per server. Default 10
     /// minutes.
     pub idle_timeout: Duration,
@@ -49,7 +56,7 @@ pub struct HubLimits {
     /// The longest backoff delay. Default 60 s.
     pub max_restart_delay: Duration,
     /// How long a connection has to stay open before the failure count is reset. Default 60 s.
-    pub healthy_after: Duration,
+    pub backoff_reset_after: Duration,
     /// How long a call waits for an upstream that is about to be restarted, or for a free connection. Default 5 s;
     /// then the call is refused.
     pub connection_wait_timeout: Duration,
@@ -84,15 +91,17 @@ impl Default for HubLimits {
             message_memory: MessageBudget::default(),
             list_items: 10_000,
             list_bytes: 16 << 20,
+            listing_bytes: 64 << 20,
+            all_listing_bytes: 256 << 20,
             item_bytes: 1 << 20,
             text_bytes: 64 << 10,
             refresh_interval: Duration::from_millis(250),
             connections_per_server: 32,
-            grow_delay: Duration::from_millis(500),
+            extra_connection_delay: Duration::from_millis(500),
             idle_timeout: Duration::from_secs(600),
             restart_delay: Duration::from_millis(250),
             max_restart_delay: Duration::from_secs(60),
-            healthy_after: Duration::from_secs(60),
+            backoff_reset_after: Duration::from_secs(60),
             connection_wait_timeout: Duration::from_secs(5),
             drain_timeout: Duration::from_secs(3),
             roots_timeout: Duration::from_secs(10),
@@ -149,15 +158,17 @@ mod tests {
             message_memory: |memory: MessageBudget| size(memory.limit()),
             list_items: |items| count(items as u64),
             list_bytes: size,
+            listing_bytes: size,
+            all_listing_bytes: size,
             item_bytes: size,
             text_bytes: size,
             refresh_interval: time,
             connections_per_server: |connections| count(connections as u64),
-            grow_delay: time,
+            extra_connection_delay: time,
             idle_timeout: time,
             restart_delay: |delay| format!("{}, doubling", time(delay)),
             max_restart_delay: time,
-            healthy_after: time,
+            backoff_reset_after: time,
             connection_wait_timeout: time,
             drain_timeout: time,
             roots_timeout: time,

@@ -25,7 +25,7 @@ pub struct HubOptions {
     pub resource_tools: ResourceTools,
     /// The file in which listings are cached for the next run, so that clients are served from it until the upstreams
     /// have started. Default none.
-    pub catalogue_file: Option<PathBuf>,
+    pub listings_file: Option<PathBuf>,
     /// Opens connections to servers. Default [`ConfigConnector`].
     pub connector: Arc<dyn Connector>,
     /// Whether clients without credentials share connections and state. Default isolated.
@@ -63,7 +63,7 @@ impl Default for HubOptions {
             identity,
             names: NameTemplate::hub(),
             resource_tools: ResourceTools::default(),
-            catalogue_file: None,
+            listings_file: None,
             connector: Arc::new(ConfigConnector::default()),
             anonymous: AnonymousClients::default(),
             access: AccessRules::default(),

@@ -1,4 +1,4 @@
-//! What an author is told about a mistake: each file under `ui` has some, and beside it is what the compiler says.
+//! The compile errors of misused attributes: each file under `ui` has some, with the expected output next to it.
 
 #[test]
 fn every_macro_error_has_its_span_and_a_hint() {

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_is_found_in_absolute_folders_of_the_path_or_is_a_path_itself() {
+    fn programs_are_found_by_path_or_in_absolute_path_folders() {
         let table = [
             ("sh", Some("/nowhere:/bin:/usr/bin"), Some("/bin/sh")),
             ("sh", Some(".:bin::/bin"), Some("/bin/sh")),

@@ -1,4 +1,6 @@
 //! JSON-RPC messages, written.
+//!
+//! See [Messages](https://modelcontextprotocol.io/specification/2026-07-28/basic/index#messages).
 
 use crate::json::{JsonWriter, RawJson};
 use crate::refusal::Refusal;

@@ -1,4 +1,7 @@
 //! JSON-RPC messages, read in one pass without copying.
+//!
+//! See [JSON-RPC 2.0](https://www.jsonrpc.org/specification) and
+//! [Messages](https://modelcontextprotocol.io/specification/2026-07-28/basic/index#messages).
 
 mod deep;
 mod legible_part;

@@ -2,6 +2,8 @@
 //!
 //! Both are pure functions of the message and a few headers, so that the whole decision is a table that tests can read.
 //! No later code checks the era again.
+//!
+//! See [Versioning, Terminology](https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning#terminology).
 
 use crate::envelope::{Message, Notification, Request};
 use crate::header;
@@ -33,6 +35,8 @@ pub enum MessageRoute {
 ///
 /// The body decides; the version header is only a cross-check, and never one on `initialize`, because clients take a
 /// rejected handshake for a server of the HTTP+SSE transport.
+///
+/// See [Streamable HTTP, Backward Compatibility](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http#backward-compatibility).
 pub fn route_http(message: &Message, version_header: Option<&[u8]>, has_session: bool) -> MessageRoute {
     let modern_header = || version_header.is_some_and(is_modern_version);
     match message {
@@ -60,6 +64,8 @@ pub fn route_http(message: &Message, version_header: Option<&[u8]>, has_session:
 /// Routes a message of a channel such as stdio.
 ///
 /// `initialized` is whether `initialize` was received on this channel. Both eras may share one channel.
+///
+/// See [stdio, Backward Compatibility](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/stdio#backward-compatibility).
 pub fn route_channel(message: &Message, initialized: bool) -> MessageRoute {
     match message {
         Message::Request(request) if meta::has_modern_meta(request.params.meta.as_ref()) => {
@@ -105,6 +111,8 @@ pub enum HeaderOccurrence<'a> {
 }
 
 /// The headers that mirror the body of a modern request.
+///
+/// See [Standard Request Headers](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http#standard-request-headers).
 #[derive(Clone, Copy, Debug)]
 pub struct MirrorHeaders<'a> {
     /// `MCP-Protocol-Version`
@@ -134,6 +142,8 @@ pub struct ValidatedRequest {
 /// headers that mirror it.
 ///
 /// The earliest failure wins, in the order that the specification's own tests expect.
+///
+/// See [Server Validation](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http#server-validation).
 ///
 /// # Errors
 /// The refusal of the first check that fails.
@@ -174,6 +184,8 @@ pub fn unknown_method(name: &str) -> Refusal {
 }
 
 /// Returns the id that a `notifications/cancelled` names.
+///
+/// See [Cancellation Flow](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/cancellation#cancellation-flow).
 pub fn cancelled_request(note: &Notification) -> Option<crate::RequestId> {
     note.params.get("requestId").cloned().and_then(crate::RequestId::from_raw)
 }

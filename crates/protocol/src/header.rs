@@ -2,6 +2,8 @@
 //!
 //! Printable ASCII is sent verbatim. Everything else is sent as `=?base64?…?=`, with lower-case markers and a
 //! payload of padded standard Base64 of UTF-8.
+//!
+//! See [Value Encoding](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http#value-encoding).
 
 use std::borrow::Cow;
 

@@ -2,6 +2,8 @@
 //!
 //! A [`LineFramer`] turns whatever pieces a pipe or socket delivers into whole lines. It never scans a byte
 //! twice, never copies a line it hands out, and never holds much more than one line of the permitted length.
+//!
+//! See [stdio](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/stdio#sending-messages).
 
 use bytes::{Buf, Bytes, BytesMut};
 use memchr::{memchr, memchr2};

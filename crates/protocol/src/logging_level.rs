@@ -1,4 +1,6 @@
 /// The severity of a log message, lowest first.
+///
+/// See [RFC 5424 §6.2.1](https://www.rfc-editor.org/rfc/rfc5424#section-6.2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LoggingLevel {
     /// Detail for debugging.

@@ -1,4 +1,6 @@
 //! The protocol's own keys in `_meta`, and the client metadata of a modern request.
+//!
+//! See [General fields, `_meta`](https://modelcontextprotocol.io/specification/2026-07-28/basic/index#meta).
 
 use std::borrow::Cow;
 
@@ -19,9 +21,13 @@ pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 /// The listen request that a notification belongs to.
 pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 /// The token under which progress is reported.
+///
+/// See [Progress Flow](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/progress#progress-flow).
 pub const PROGRESS_TOKEN: &str = "progressToken";
 
 /// The task that a message belongs to, in 2025-11-25.
+///
+/// See [Related Task Metadata](https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/tasks#related-task-metadata).
 pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 
 /// The hop-by-hop members of `_meta`.

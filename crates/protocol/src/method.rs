@@ -100,6 +100,8 @@ impl Method {
     }
 
     /// Returns the parameter that the modern `Mcp-Name` header mirrors.
+    ///
+    /// See [Standard Request Headers](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http#standard-request-headers).
     pub const fn name_header_param(self) -> Option<&'static str> {
         match self {
             Self::ToolsCall | Self::PromptsGet => Some("name"),
@@ -109,6 +111,8 @@ impl Method {
     }
 
     /// Reports whether the server may answer with input requests.
+    ///
+    /// See [Supported Requests](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr#supported-requests).
     pub const fn may_require_input(self) -> bool {
         matches!(self, Self::ToolsCall | Self::PromptsGet | Self::ResourcesRead)
     }

@@ -2,6 +2,8 @@
 //!
 //! [`MirroredParams`] is the result of reading a schema's marks. A client writes the headers from it, and a server
 //! checks with it that headers and body agree.
+//!
+//! See [Custom Headers from Tool Parameters](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http#custom-headers-from-tool-parameters).
 
 mod schema;
 mod value;

@@ -2,6 +2,8 @@
 //!
 //! No HTTP status is written anywhere else. Messages never contain paths of the machine, names that the caller may
 //! not see, or secrets.
+//!
+//! See [Error Codes](https://modelcontextprotocol.io/specification/2026-07-28/basic/index#error-codes).
 
 use std::borrow::Cow;
 use std::fmt;
@@ -147,6 +149,8 @@ table! {
     TOO_MANY           = INTERNAL_ERROR / INTERNAL_ERROR, 429 / 429, "too many requests, sessions or streams at once; try again later";
     /// The caller, or all callers of a server, have used up a rate limit.
     RATE_LIMITED       = INTERNAL_ERROR / INTERNAL_ERROR, 429 / 429, "too many calls; try again later";
+    /// The store of sessions cannot be reached.
+    STORE_UNAVAILABLE  = INTERNAL_ERROR / INTERNAL_ERROR, 503 / 503, "sessions are unavailable now; try again later";
     /// The server is shutting down.
     SHUTTING_DOWN      = INTERNAL_ERROR / INTERNAL_ERROR, 503 / 503, "the server is shutting down";
 }
@@ -168,8 +172,8 @@ impl Refusal {
     #[cold]
     pub fn relayed(code: i64, message: impl Into<Cow<'static, str>>, data: Option<RawJson>) -> Self {
         let row = match code {
-            -32601 => Self::METHOD_NOT_FOUND,
-            -32602 => Self::INVALID_PARAMS,
+            error_code::METHOD_NOT_FOUND => Self::METHOD_NOT_FOUND,
+            error_code::INVALID_PARAMS => Self::INVALID_PARAMS,
             _ => Self { code: Some(code), ..Self::INTERNAL },
         };
         Self { data, ..row.with_message(message) }
@@ -209,6 +213,8 @@ impl Refusal {
     }
 
     /// Refuses a client that lacks capabilities, naming them as a capabilities object.
+    ///
+    /// See [MissingRequiredClientCapabilityError](https://modelcontextprotocol.io/specification/2026-07-28/schema#missingrequiredclientcapabilityerror).
     #[cold]
     pub fn missing_capability(required: &RawJson) -> Self {
         let mut writer = JsonWriter::with_capacity(64);
@@ -261,6 +267,8 @@ impl Refusal {
     }
 
     /// Refuses a version, and lists the supported ones.
+    ///
+    /// See [UnsupportedProtocolVersionError](https://modelcontextprotocol.io/specification/2026-07-28/schema#unsupportedprotocolversionerror).
     #[cold]
     pub fn unsupported_version(requested: &str, supported: RevisionSet) -> Self {
         let mut writer = JsonWriter::with_capacity(128);
@@ -278,6 +286,8 @@ impl Refusal {
     }
 
     /// Refuses a read of a resource that is not there, naming it unless its name is absurdly long.
+    ///
+    /// See [Resources, Error Handling](https://modelcontextprotocol.io/specification/2026-07-28/server/resources#error-handling).
     #[cold]
     pub fn resource_not_found(uri: &str) -> Self {
         if uri.len() > MAX_URI_LEN {

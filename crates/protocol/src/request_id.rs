@@ -7,6 +7,9 @@ use crate::json::{JsonKind, JsonWriter, RawJson};
 ///
 /// Identifiers are compared by their text, so `1`, `1.0` and `"1"` are three different ones, and each is echoed as it
 /// came, whatever its size.
+///
+/// See [Requests](https://modelcontextprotocol.io/specification/2026-07-28/basic/index#requests) and
+/// [JSON-RPC 2.0, Request object](https://www.jsonrpc.org/specification#request_object).
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct RequestId(IdRepr);
 

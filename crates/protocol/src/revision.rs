@@ -68,6 +68,8 @@ impl Revision {
     ///
     /// A legacy revision that we know is taken as it is. Anything else, a modern revision included, is answered with the
     /// newest legacy one: the modern era cannot be negotiated by a handshake, and an unknown version is no reason to fail.
+    ///
+    /// See [Version Negotiation](https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#version-negotiation).
     pub fn negotiate(requested: &str) -> Self {
         match Self::parse(requested) {
             Some(revision) if revision.era() == Era::Legacy => revision,
@@ -78,6 +80,8 @@ impl Revision {
     }
 
     /// Reports whether JSON-RPC batches are part of the revision.
+    ///
+    /// See [Batching](https://modelcontextprotocol.io/specification/2025-03-26/basic/index#batching).
     pub const fn has_batches(self) -> bool {
         matches!(self, Self::V2025_03_26)
     }
@@ -88,6 +92,8 @@ impl Revision {
     }
 
     /// Reports whether event streams open with an event that has an id and no data.
+    ///
+    /// See [Sending Messages to the Server](https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#sending-messages-to-the-server).
     pub const fn primes_streams(self) -> bool {
         matches!(self, Self::V2025_11_25)
     }

@@ -1,4 +1,6 @@
 //! The W3C Trace Context of a request, in its `_meta`.
+//!
+//! See [Trace Context](https://www.w3.org/TR/trace-context/).
 
 use std::fmt;
 

@@ -8,6 +8,7 @@
 //! - A message that exceeds the memory or the time for large requests closes its channel:
 //!   `channel_closes_on_a_partial_message_over_budget_or_past_its_deadline`.
 
+mod activity;
 mod backpressure;
 mod channel_call;
 mod embedding;
@@ -34,6 +35,7 @@ use trunkline_protocol::{Message, Refusal, Request, RequestId, Revision, emit};
 use trunkline_session::{Principal, SessionId};
 use trunkline_transport::{Channel, ReceiveError};
 
+pub(crate) use self::activity::ChannelActivity;
 use self::backpressure::{QueuedCalls, is_call};
 use self::channel_call::{ChannelCall, ChannelCallEvent, ModernCallStatus};
 use self::ending::ChannelDeadline;
@@ -90,10 +92,12 @@ pub(crate) struct ChannelServer<C> {
     is_owned: bool,
     /// What the peer has not read; `None` if the owner of the channel counts that.
     backlog: Option<PeerBacklog>,
-    /// How long calls may take once the channel ends; `None` is `ServerLimits::answer_grace`.
+    /// How long calls may take once the channel ends; `None` is `ServerLimits::drain_timeout`.
     grace: Option<Duration>,
     ended: bool,
     start_deadline: StartDeadline,
+    /// How it is used, if its owner wants to know.
+    activity: Option<Arc<ChannelActivity>>,
     deadline: ChannelDeadline,
     /// Calls that were refused at the deadline.
     refused_calls: usize,
@@ -132,6 +136,7 @@ impl<C: Channel> ChannelServer<C> {
             grace: None,
             ended: false,
             start_deadline: None,
+            activity: None,
             deadline: ChannelDeadline::default(),
             refused_calls: 0,
         }
@@ -371,12 +376,16 @@ impl<C: Channel> Future for ChannelServer<C> {
         let this = self.get_mut();
         loop {
             this.poll_drain(cx);
+            this.check_evicted(cx)?;
             // Backpressure may have skipped some of the work below; it runs once the backlog is written.
             let skipped = this.channel.queued() >= this.core.limits.queued_bytes / 2;
             let mut moved = this.take_events(cx);
             moved |= this.take_changes(cx);
             this.poll_roots_request(cx);
             moved |= this.take_messages(cx)?;
+            if moved {
+                this.record_use();
+            }
             this.check_partial_message(cx)?;
             this.check_start(cx)?;
             this.refuse_overdue(cx)?;

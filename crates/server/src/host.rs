@@ -92,7 +92,7 @@ impl Host {
     ///
     /// # Errors
     /// [`ServeError::Transport`] if the channel breaks, [`ServeError::Aborted`] if calls were not answered: those
-    /// that still ran when the server stopped, or [`ServerLimits::answer_grace`] after the peer had ended its side.
+    /// that still ran when the server stopped, or [`ServerLimits::drain_timeout`] after the peer had ended its side.
     pub async fn serve_channel(&self, channel: impl Channel, principal: Principal) -> Result<(), ServeError> {
         check_answered(ChannelServer::new(self.core.clone(), principal, channel).await?)
     }

@@ -76,7 +76,7 @@ pub struct ServerLimits {
     pub watched_uri_bytes: usize,
     /// How long requests that were read before a channel ended may take to be answered; then they are refused.
     /// Default 5 s; over standard input [`StdioServer::grace`](crate::StdioServer::grace) replaces it.
-    pub answer_grace: Duration,
+    pub drain_timeout: Duration,
 }
 
 impl Default for ServerLimits {
@@ -108,7 +108,7 @@ impl Default for ServerLimits {
             subscriptions: 10_000,
             subscriptions_per_principal: 16,
             watched_uri_bytes: 64 << 20,
-            answer_grace: Duration::from_secs(5),
+            drain_timeout: Duration::from_secs(5),
         }
     }
 }

@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn anonymous_clients_are_told_apart_by_host_and_others_by_name() {
+    fn anonymous_clients_are_distinguished_by_host_and_others_by_name() {
         let party = |principal: &Principal, address: &str| {
             ClientParty::new(principal, Some(address.parse().unwrap()))
         };

@@ -25,6 +25,7 @@
 pub mod contract;
 
 mod event;
+mod event_format;
 mod event_store;
 mod limits;
 mod live_states;
@@ -33,6 +34,7 @@ mod memory_sessions;
 mod memory_states;
 mod principal;
 mod record_format;
+mod sealed_row;
 mod secret_file;
 mod session_id;
 mod session_record;
@@ -53,6 +55,7 @@ pub use self::memory_sessions::MemorySessions;
 pub use self::memory_states::MemoryStates;
 pub use self::principal::Principal;
 pub use self::record_format::RecordError;
+pub use self::sealed_row::RowKind;
 pub use self::secret_file::{SecretExposure, secret_file_exposure};
 pub use self::session_id::{SessionId, ShortSessionId};
 pub use self::session_record::SessionRecord;

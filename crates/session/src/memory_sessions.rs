@@ -186,6 +186,10 @@ impl SessionStore for MemorySessions {
         "memory"
     }
 
+    fn is_shared(&self) -> bool {
+        false
+    }
+
     fn list<'a>(
         &'a self,
         principal: &'a Principal,

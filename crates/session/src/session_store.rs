@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 use std::pin::Pin;
+use std::time::Duration;
 
 use thiserror::Error;
 
@@ -76,6 +77,21 @@ pub trait SessionStore: Send + Sync + Debug + 'static {
         principal: &'a Principal,
     ) -> BoxFuture<'a, Result<bool, StoreError>>;
 
+    /// Removes a session of this principal to make room, unless another process may be using it; returns whether it was removed.
+    ///
+    /// By default this is [`delete`](Self::delete), for stores of one process.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    fn evict<'a>(
+        &'a self,
+        id: SessionId,
+        principal: &'a Principal,
+        _now: Timestamp,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        self.delete(id, principal)
+    }
+
     /// Removes every expired session, and returns their ids so that dependent data can be freed.
     ///
     /// Each id is returned once. The cost is proportional to the number of sessions due for a check, not to the
@@ -95,7 +111,25 @@ pub trait SessionStore: Send + Sync + Debug + 'static {
         "custom"
     }
 
+    /// Returns whether other processes may use the sessions, as a custom store is taken to allow.
+    ///
+    /// When another process used a session last is unknown, so at a limit a server ends only idle sessions
+    /// that it serves itself, and refuses the new one if there is none. Of a store of one process it also ends those that
+    /// were not used since it started.
+    fn is_shared(&self) -> bool {
+        true
+    }
+
+    /// Returns how much longer than its idle limit a session may live that was used, because not every use is stored.
+    ///
+    /// A session never lives shorter for it, and one that was not used since it was created no longer.
+    fn idle_slack(&self) -> Duration {
+        Duration::ZERO
+    }
+
     /// Returns the unexpired sessions of a principal, in no order, without keeping them alive.
+    ///
+    /// By default these are chosen from [`list_all`](Self::list_all); a store with an index of principals uses that.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
@@ -103,7 +137,13 @@ pub trait SessionStore: Send + Sync + Debug + 'static {
         &'a self,
         principal: &'a Principal,
         now: Timestamp,
-    ) -> BoxFuture<'a, Result<Vec<SessionRecord>, StoreError>>;
+    ) -> BoxFuture<'a, Result<Vec<SessionRecord>, StoreError>> {
+        Box::pin(async move {
+            let mut sessions = self.list_all(usize::MAX, now).await?;
+            sessions.retain(|session| session.principal == *principal);
+            Ok(sessions)
+        })
+    }
 
     /// Returns up to `most` unexpired sessions of all principals, in no order, without keeping them alive.
     ///

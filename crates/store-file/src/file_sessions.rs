@@ -145,6 +145,10 @@ impl SessionStore for FileSessions {
         "file"
     }
 
+    fn is_shared(&self) -> bool {
+        false
+    }
+
     fn list<'a>(
         &'a self,
         principal: &'a Principal,

@@ -1,12 +1,10 @@
 //! The tables of the file: reading all of them at the start, and writing changed rows.
 
 use redb::{Database, ReadableTable as _, TableDefinition, WriteTransaction};
-use trunkline_session::{RecordError, RecordSealer, Timestamp};
+use trunkline_session::{LoggedEvent, RecordError, RecordSealer, RowKind, Timestamp};
 
 use crate::error::DatabaseFailure;
-use crate::row::{
-    RowKey, RowKind, read_event, read_session, read_state, session_key, state_key, write_event, write_session,
-};
+use crate::row::{RowKey, read_session, read_state, write_session};
 use crate::store_core::StoreMemory;
 use crate::write_queue::DirtyRows;
 
@@ -55,7 +53,7 @@ pub(crate) fn check_header(database: &Database, sealer: &RecordSealer) -> Result
                 }
                 let seal = header.get(SEAL_KEY)?;
                 let opened = seal.and_then(|seal| RowKind::Header.open(sealer, &[], seal.value()));
-                opened.ok_or(LoadError::WrongKey)?.is_current
+                opened.ok_or(LoadError::WrongKey)?.by_first_key
             }
         }
     };
@@ -100,7 +98,7 @@ pub(crate) fn load(
             return Err(RecordError::Malformed);
         };
         let (record, used_at) = read_session(&row.plain)?;
-        if !row.is_current {
+        if !row.by_first_key {
             outdated.sessions.insert(record.id);
         }
         memory.sessions.restore(record, with_slack(used_at));
@@ -110,7 +108,7 @@ pub(crate) fn load(
         let Some(row) = RowKind::State.open(sealer, key, sealed) else { return Err(RecordError::Malformed) };
         let mut snapshot = read_state(&row.plain)?;
         snapshot.used_at = with_slack(snapshot.used_at);
-        if !row.is_current {
+        if !row.by_first_key {
             outdated.states.insert(snapshot.record.handle);
         }
         memory.states.restore(snapshot);
@@ -119,8 +117,8 @@ pub(crate) fn load(
     load_table(writing.open_table(EVENTS)?, &mut outcome, |serial, sealed, outdated| {
         let key = serial.to_le_bytes();
         let Some(row) = RowKind::Event.open(sealer, &key, sealed) else { return Err(RecordError::Malformed) };
-        let logged = read_event(&row.plain)?;
-        if !row.is_current {
+        let logged = LoggedEvent::from_bytes(&row.plain)?;
+        if !row.by_first_key {
             outdated.events.insert(serial, logged.session);
         }
         memory.events.restore(serial, logged);
@@ -164,7 +162,7 @@ pub(crate) fn write(
     }
     let mut sessions = writing.open_table(SESSIONS)?;
     for id in &dirty.sessions {
-        let key = session_key(*id);
+        let key = id.row_key();
         match memory.sessions.snapshot(*id) {
             Some((record, used_at)) => {
                 let plain = write_session(&record, used_at);
@@ -180,7 +178,7 @@ pub(crate) fn write(
         match memory.events.snapshot(*session, *serial) {
             Some(logged) => {
                 let key = serial.to_le_bytes();
-                let plain = write_event(&logged);
+                let plain = logged.to_bytes();
                 let sealed = RowKind::Event.seal(sealer, &key, &plain).ok_or_else(no_randomness)?;
                 events.insert(serial, sealed.as_slice())?;
             }
@@ -190,7 +188,7 @@ pub(crate) fn write(
     drop(events);
     let mut states = writing.open_table(STATES)?;
     for handle in &dirty.states {
-        let key = state_key(*handle);
+        let key = handle.row_key();
         match memory.states.snapshot(*handle) {
             Some(snapshot) => {
                 let plain = snapshot.to_json();

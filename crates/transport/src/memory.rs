@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flush_wakes_the_reader_only_if_there_is_something_to_read() {
+    fn flush_wakes_the_reader_only_with_unread_data() {
         let (mut left, mut right) = memory(1);
         let counter = Arc::<ReaderWakeCounter>::default();
         let waker = Waker::from(counter.clone());

@@ -70,7 +70,7 @@ struct MockState {
 impl fmt::Debug for MockState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { incoming, ended, closed, sent, failure, .. } = self;
-        f.debug_struct("State")
+        f.debug_struct("MockState")
             .field("incoming", incoming)
             .field("ended", ended)
             .field("closed", closed)
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_mock_fails_one_send_and_records_the_others() {
+    async fn mock_fails_one_send_and_records_the_others() {
         let (mock, mut channel) = mock();
         mock.fail_next_send(io::ErrorKind::ConnectionReset.into());
         assert_eq!(say(&mut channel, "lost").await.unwrap_err().kind(), io::ErrorKind::ConnectionReset);

@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_secret_is_compared_but_never_printed() {
+    fn secret_is_compared_but_never_printed() {
         let secret = Secret::new("sentinel");
         assert_eq!(secret, Secret::new("sentinel"));
         for other in ["sentinem", "sentine", "sentinel ", ""] {

@@ -14,6 +14,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::Frame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data, OpCode};
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
+use trunkline_protocol::envelope::OversizedMessage;
 
 use crate::channel::{Channel, ReceiveError};
 use crate::counting_stream::CountingStream;
@@ -96,7 +97,8 @@ impl CloseReason {
 /// A channel over a WebSocket after its handshake: each message is one text message.
 ///
 /// It pings a silent peer every 30 s and breaks after two missed pongs in a row. A close by the peer ends both
-/// directions, so flushing fails from then on.
+/// directions, so flushing fails from then on. A message that violates the protocol or is above the limit ends it too; a
+/// client receives that as its last error.
 #[derive(Debug)]
 pub struct WebSocketChannel<S> {
     socket: WebSocketStream<CountingStream<S>>,
@@ -111,6 +113,8 @@ pub struct WebSocketChannel<S> {
     /// come before them.
     read_ahead: Option<Result<Bytes, ReceiveError>>,
     closed: bool,
+    /// The most bytes of a message.
+    limit: usize,
     /// The protocol violation of the peer.
     violation: Option<CloseReason>,
     pings: Interval,
@@ -152,6 +156,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocketChannel<S> {
             pongs: 0,
             read_ahead: None,
             closed: false,
+            limit,
             violation: None,
             pings,
             missed_pongs: 0,
@@ -194,27 +199,37 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocketChannel<S> {
             }
             let read = ready!(Pin::new(&mut self.socket).poll_next(cx));
             self.missed_pongs = 0;
-            match read {
+            let violation = match read {
                 Some(Ok(Message::Text(text))) => {
                     // The bytes of the next message that were read with it are few.
                     self.socket.get_mut().bytes_read = 0;
                     return Poll::Ready(Some(Ok(shrink_to_message(text.into()))));
                 }
-                Some(Ok(Message::Binary(_))) => self.record_violation(CloseReason::NotText),
+                Some(Ok(Message::Binary(_))) => CloseReason::NotText,
                 Some(Ok(Message::Ping(payload))) => {
                     self.pongs += MAX_CONTROL_HEADER + payload.len();
                     self.discount_control(&payload);
+                    continue;
                 }
-                Some(Ok(Message::Pong(payload))) => self.discount_control(&payload),
-                Some(Ok(Message::Close(_) | Message::Frame(_))) => {}
-                Some(Err(Error::Capacity(_))) => self.record_violation(CloseReason::TooLong),
-                Some(Err(Error::Utf8(_))) => self.record_violation(CloseReason::NotUtf8),
+                Some(Ok(Message::Pong(payload))) => {
+                    self.discount_control(&payload);
+                    continue;
+                }
+                Some(Ok(Message::Close(_) | Message::Frame(_))) => continue,
+                Some(Err(Error::Capacity(_))) => CloseReason::TooLong,
+                Some(Err(Error::Utf8(_))) => CloseReason::NotUtf8,
                 Some(Err(Error::Io(error))) => {
                     self.closed = true;
                     return Poll::Ready(Some(Err(ReceiveError::Broken(error))));
                 }
-                Some(Err(Error::ConnectionClosed | Error::AlreadyClosed)) | None => self.closed = true,
-                Some(Err(_)) => self.record_violation(CloseReason::ProtocolError),
+                Some(Err(Error::ConnectionClosed | Error::AlreadyClosed)) | None => {
+                    self.closed = true;
+                    continue;
+                }
+                Some(Err(_)) => CloseReason::ProtocolError,
+            };
+            if let Some(error) = self.record_violation(violation) {
+                return Poll::Ready(Some(Err(error)));
             }
         }
         Poll::Ready(None)
@@ -253,9 +268,22 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocketChannel<S> {
         Some(Frame::message(fragment, OpCode::Data(kind), is_last))
     }
 
-    fn record_violation(&mut self, violation: CloseReason) {
+    /// Records how the peer violated the protocol. A server reports it to the peer when it closes; a client returns it as
+    /// an error, the last item of the channel.
+    fn record_violation(&mut self, violation: CloseReason) -> Option<ReceiveError> {
         self.violation = Some(violation);
         self.closed = true;
+        let problem = match (self.role, violation) {
+            (WebSocketRole::Server, _) => return None,
+            (WebSocketRole::Client, CloseReason::TooLong) => {
+                let message = OversizedMessage::Unknown;
+                return Some(ReceiveError::TooLong { limit: self.limit, message });
+            }
+            (WebSocketRole::Client, CloseReason::NotUtf8) => "the server sent text that is not UTF-8",
+            (WebSocketRole::Client, CloseReason::NotText) => "the server sent a binary message",
+            (WebSocketRole::Client, _) => "the server sent an invalid frame",
+        };
+        Some(ReceiveError::Broken(io::Error::new(io::ErrorKind::InvalidData, problem)))
     }
 
     /// Reads ahead, so that a peer's pongs and its close are seen while the driver does not receive.
@@ -303,6 +331,10 @@ where
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.poll_read_ahead(cx);
         if self.closed {
+            if self.role == WebSocketRole::Client && matches!(self.read_ahead, Some(Err(_))) {
+                // The reason of the end is received first; it has woken the task.
+                return Poll::Pending;
+            }
             return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
         }
         self.poll_pings(cx)?;
@@ -501,7 +533,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_long_message_is_written_in_fragments_and_read_whole() {
+    async fn long_message_is_sent_in_fragments_and_read_whole() {
         let (ours, theirs) = tokio::io::duplex(10_000);
         let long = "\u{e9}".repeat(3 * FRAGMENT_BYTES);
         let mut server = WebSocketChannel::new(ours, WebSocketRole::Server, long.len()).await;

@@ -1,7 +1,7 @@
 //! A toolkit for the Model Context Protocol: any client, any server, any revision.
 //!
-//! A server is made of parts and served over whatever is there. It speaks all five revisions of the protocol, from
-//! 2024-11-05 to 2026-07-28, to every client at once; no handler knows which.
+//! A server is made of tools, prompts and resources, and served over any transport. It supports all five revisions of
+//! the protocol, from 2024-11-05 to 2026-07-28, for every client at once; no handler depends on the revision.
 //!
 //! ```
 //! use trunkline::prelude::*;
@@ -25,7 +25,7 @@
 //!
 //! # Invariants
 //!
-//! - The README shows the smallest server as it is in `examples`: `the_readme_shows_the_smallest_server_as_it_is`.
+//! - The README shows the smallest server as it is in `examples`: `readme_shows_the_smallest_server_verbatim`.
 #![cfg_attr(feature = "client", doc = "```")]
 #![cfg_attr(not(feature = "client"), doc = "```ignore")]
 //! # use trunkline::prelude::*;
@@ -66,6 +66,8 @@ pub use trunkline_server::{
 pub use trunkline_session as session;
 #[cfg(feature = "store-file")]
 pub use trunkline_store_file as store_file;
+#[cfg(feature = "store-redis")]
+pub use trunkline_store_redis as store_redis;
 pub use trunkline_transport as transport;
 
 /// What a program that serves returns; any error becomes one.

@@ -1,4 +1,4 @@
-//! What the documents say of the tree is true of it: the example, the numbers, the files and the tests.
+//! The documents match the repository: the example, the numbers, the files and the tests.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -24,14 +24,14 @@ fn code_spans(document: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_readme_shows_the_smallest_server_as_it_is() {
+fn readme_shows_the_smallest_server_verbatim() {
     let example = read("examples/tool.rs");
     let code = example.split_once("\n\n").expect("its description").1;
     assert!(read("README.md").contains(&format!("```rust\n{code}```\n")));
 }
 
 #[test]
-fn the_guide_to_servers_shows_the_demo_as_it_is() {
+fn server_guide_shows_the_demo_verbatim() {
     let example = read("examples/demo.rs");
     let code = example.split_once("\n\n").expect("its description").1;
     assert!(read("docs/server.md").contains(&format!("```rust\n{code}```\n")));
@@ -47,7 +47,7 @@ fn the_guide_to_servers_shows_the_demo_as_it_is() {
 }
 
 #[test]
-fn the_guide_to_servers_shows_the_question_as_it_is() {
+fn server_guide_shows_the_booking_example_verbatim() {
     let example = read("examples/book.rs");
     let shown = example.split_once("prelude::*;\n\n").expect("its imports").1;
     let shown = shown.split_once("\n#[tokio::main]").expect("what serves it").0;
@@ -55,7 +55,7 @@ fn the_guide_to_servers_shows_the_question_as_it_is() {
 }
 
 #[test]
-fn the_readme_and_the_guide_show_the_client_as_it_is() {
+fn readme_and_guide_show_the_client_verbatim() {
     let example = read("examples/client.rs");
     let code = example.split_once("\n\n").expect("its description").1;
     for document in ["README.md", "docs/client.md"] {
@@ -66,21 +66,21 @@ fn the_readme_and_the_guide_show_the_client_as_it_is() {
 }
 
 #[test]
-fn the_page_of_interceptors_shows_the_example_as_it_is() {
+fn interceptor_page_shows_the_example_verbatim() {
     let example = read("examples/interceptors.rs");
     let code = example.split_once("\n\n").expect("its description").1;
     assert!(read("docs/interceptors.md").contains(&format!("```rust\n{code}```\n")));
 }
 
 #[test]
-fn the_guide_to_the_hub_as_a_library_shows_the_example_as_it_is() {
+fn hub_guide_shows_the_example_verbatim() {
     let example = read("examples/hub.rs");
     let code = example.split_once("\n\n").expect("its description").1;
     assert!(read("docs/hub-library.md").contains(&format!("```rust\n{code}```\n")));
 }
 
 #[test]
-fn the_guide_to_transports_shows_the_example_as_it_is() {
+fn transport_guide_shows_the_example_verbatim() {
     let example = read("examples/unix_socket.rs");
     assert!(example.lines().count() < 120, "a transport is small");
     let guide = read("docs/write-a-transport.md");
@@ -172,7 +172,7 @@ fn gather(folder: &Path, sources: &mut String) {
     }
 }
 
-/// Writes rows of `docs/limits.md` as they must be, up to what is said of the number.
+/// Writes the required rows of `docs/limits.md`, up to the explanation of the number.
 macro_rules! rows {
     ($limits:ident { $($field:ident: $write:ident),* $(,)? }) => {{
         // No `..`: a field that is added must be added to the document too.
@@ -220,7 +220,7 @@ fn every_default_is_in_the_document_of_limits() {
             subscriptions: count,
             subscriptions_per_principal: count,
             watched_uri_bytes: size,
-            answer_grace: time,
+            drain_timeout: time,
         }),
         rows!(ClientLimits {
             message_bytes: size,

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-/// What says that this program is the example.
+/// The variable that makes this program the example.
 const CHILD: &str = "TRUNKLINE_EVERY_TRANSPORT";
 
 /// Long enough for any machine, and only ever waited for by a test that fails.
@@ -60,7 +60,7 @@ impl Drop for Example {
     }
 }
 
-/// The message that says hello, and what is said to it, in an era.
+/// The message that calls the tool, and the expected response, in an era.
 fn hello(id: u64, name: &str, modern: bool) -> Value {
     let mut params = json!({ "name": "hello", "arguments": { "name": name } });
     if modern {
@@ -84,7 +84,7 @@ fn assert_hello(answer: &Value, id: u64, name: &str) {
     assert_eq!(answer["result"]["content"][0]["text"], format!("hello {name}"), "{answer}");
 }
 
-/// Speaks to both eras over a channel of lines.
+/// Calls the tool in both eras over a channel of lines.
 fn over_lines(mut write: impl Write, read: &mut impl BufRead, name: &str) {
     for message in [initialize(), hello(1, name, false), hello(2, name, true)] {
         write.write_all(format!("{message}\n").as_bytes()).expect("the example reads");

@@ -1,4 +1,4 @@
-//! The example of interceptors does what its page says.
+//! The example of interceptors works as its page describes.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
@@ -21,7 +21,7 @@ impl Write for Log {
 }
 
 #[tokio::test]
-async fn the_example_redacts_results_and_audits_calls_without_their_words() {
+async fn interceptor_example_redacts_results_and_audits_calls() {
     let log = Log::default();
     let server = example::server(log.clone());
     let result = server.call("lookup", serde_json::json!({})).await.unwrap();

@@ -18,12 +18,12 @@ use trunkline::server::http::{BearerTokens, HttpServerOptions};
 use trunkline::transport::Command;
 use trunkline::transport::process::{RunLimits, run};
 
-/// What says that this program is the server, or a client that was started in some folder.
+/// The variable that makes this program the server, or a client that was started in some folder.
 const ROLE: &str = "TRUNKLINE_TEST_ROLE";
 
 /// Not a test of anything: what the others start. What the harness prints before it is noise to a client.
 #[tokio::test]
-async fn this_binary_is_whatever_it_is_told() {
+async fn child_process_entry_point() {
     match std::env::var(ROLE).as_deref() {
         Ok("server") => server().serve(stdio()).await.unwrap(),
         Ok("client") => {
@@ -42,7 +42,7 @@ fn server() -> Server {
 }
 
 fn ourselves(words: &str) -> Value {
-    let arguments = ["--exact", "this_binary_is_whatever_it_is_told", "--nocapture", words];
+    let arguments = ["--exact", "child_process_entry_point", "--nocapture", words];
     json!({ "command": std::env::current_exe().unwrap(), "args": arguments,
         "env": { ROLE: "server", "KEY": "of the file" } })
 }
@@ -85,10 +85,10 @@ async fn within<T>(future: impl IntoFuture<Output = T>) -> T {
 /// Runs a client in a folder, for which this process would have to leave its own.
 async fn said_in(folder: &Path) -> String {
     let client = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "this_binary_is_whatever_it_is_told", "--nocapture"])
+        .args(["--exact", "child_process_entry_point", "--nocapture"])
         .current_dir(folder)
         .env(ROLE, "client")
-        // Nothing of whoever runs the tests is looked at.
+        // The environment of the user who runs the tests is not used.
         .env("HOME", folder);
     let finished = within(run(&client, &RunLimits::default())).await.unwrap();
     let output = finished.stdout.text();
@@ -97,7 +97,7 @@ async fn said_in(folder: &Path) -> String {
 }
 
 #[tokio::test]
-async fn a_name_is_looked_up_in_the_folder_of_the_program() {
+async fn names_are_looked_up_in_the_working_folder() {
     let folder = Folder::new();
     assert_eq!(said_in(&folder.0).await, "no server named `near` is configured; no configured servers found");
     folder.write(&json!({ "neat": ourselves("x") }));
@@ -108,7 +108,7 @@ async fn a_name_is_looked_up_in_the_folder_of_the_program() {
 }
 
 #[tokio::test]
-async fn what_a_program_says_wins_over_the_file() {
+async fn builder_env_overrides_the_config_file() {
     let folder = Folder::new();
     let file = folder.write(&json!({ "near": ourselves("x") }));
     let client = within(Client::builder().env("KEY", "of the program").connect(named("near", &file))).await;
@@ -117,7 +117,7 @@ async fn what_a_program_says_wins_over_the_file() {
 }
 
 #[tokio::test]
-async fn an_address_is_shown_the_headers_of_its_file() {
+async fn configured_headers_are_sent_to_their_url() {
     let tokens = BearerTokens::new([("ann", "open-sesame-0123456789-abcdef")]);
     let options = HttpServerOptions { authenticator: Arc::new(tokens), ..HttpServerOptions::default() };
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -139,7 +139,7 @@ async fn an_address_is_shown_the_headers_of_its_file() {
 }
 
 #[tokio::test]
-async fn what_a_file_says_of_a_server_is_not_in_the_error() {
+async fn config_values_never_appear_in_errors() {
     let folder = Folder::new();
     let mute = json!({ "command": "false", "args": ["--key=canary"], "env": { "KEY": "canary" } });
     let file = folder.write(&json!({ "mute": mute, "wrong": { "url": "ftp://canary" } }));
@@ -148,6 +148,11 @@ async fn what_a_file_says_of_a_server_is_not_in_the_error() {
     };
     assert_eq!(error.target, "mute");
     let wrong = within(Client::connect(named("wrong", &file))).await.unwrap_err();
-    assert!(matches!(&wrong, Error::Invalid(_)) && wrong.to_string().contains("`wrong`"), "{wrong}");
+    assert!(
+        matches!(&wrong, Error::InvalidOptions { .. }) && wrong.to_string().contains("`wrong`"),
+        "{wrong}"
+    );
+    let source = std::error::Error::source(&wrong).expect("the error of the configuration");
+    assert_eq!(source.to_string(), wrong.to_string());
     assert!(!format!("{error} {error:?} {wrong} {wrong:?}").contains("canary"));
 }

@@ -31,11 +31,11 @@ mod tests {
     }
 
     fn open(folder: PathBuf, limits: SessionLimits) -> example::FolderStore {
-        run(example::FolderStore::open(folder, limits)).unwrap()
+        example::FolderStore::open(folder, limits).unwrap()
     }
 
     #[test]
-    fn the_example_keeps_what_every_store_has_to_keep() {
+    fn example_store_passes_the_contract_suite() {
         contract::sessions(|limits| open(folder(), limits));
     }
 
@@ -65,5 +65,45 @@ mod tests {
         assert!(run(store.delete(id, &Principal::Anonymous)).unwrap());
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
         std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn changes_of_the_example_reach_their_files_and_unchangeable_fields_stay() {
+        let folder = folder();
+        let owner = Principal::Named("ada".into());
+        let record = SessionRecord {
+            id: SessionId::random(),
+            principal: owner.clone(),
+            revision: Revision::V2025_06_18,
+            capabilities: RawJson::EMPTY_OBJECT,
+            client: None,
+            log_level: None,
+            subscriptions: Default::default(),
+            created: Timestamp(1),
+        };
+        let limits = || SessionLimits { absolute: std::time::Duration::MAX, ..SessionLimits::default() };
+        let store = open(folder.clone(), limits());
+        run(store.create(record.clone(), Timestamp(1))).unwrap();
+        let changed = SessionRecord {
+            created: Timestamp(2),
+            subscriptions: ["x:a".to_owned()].into(),
+            ..record.clone()
+        };
+        assert!(run(store.update(changed.clone(), Timestamp(2))).unwrap());
+        drop(store);
+        let store = open(folder.clone(), limits());
+        let found = run(store.list(&owner, Timestamp(3))).unwrap();
+        assert_eq!(found, [SessionRecord { created: Timestamp(1), ..changed }]);
+        assert_eq!(run(store.list(&Principal::Anonymous, Timestamp(3))).unwrap(), []);
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn the_example_of_a_store_is_short() {
+        let text = include_str!("../../../examples/plain_store.rs");
+        let store = text.split_once("type Reply").unwrap().1.split_once("fn now()").unwrap().0;
+        let is_code = |line: &&str| !line.trim().is_empty() && !line.trim().starts_with("//");
+        let count = store.lines().filter(is_code).count();
+        assert!(count <= 60, "{count} lines of code");
     }
 }

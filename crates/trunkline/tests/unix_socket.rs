@@ -34,7 +34,7 @@ impl Peer {
 }
 
 #[tokio::test]
-async fn the_example_serves_both_eras_on_one_socket_until_it_is_told_to_end() {
+async fn unix_socket_example_serves_both_eras_until_shutdown() {
     let path = std::env::temp_dir().join(format!("trunkline-example-{}.sock", std::process::id()));
     let server = Server::new("unix").with(Tool::new("hello").run(async || "hello"));
     let host = server.host(HostOptions::default()).unwrap();

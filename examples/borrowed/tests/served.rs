@@ -49,7 +49,7 @@ fn text(answer: &Value) -> String {
 }
 
 #[test]
-fn the_migrations_of_sea_orm_are_tools() {
+fn sea_orm_migrations_are_tools() {
     let folder = folder("sea");
     let answers = served(
         env!("CARGO_BIN_EXE_sea"),
@@ -78,14 +78,14 @@ fn the_migrations_of_sea_orm_are_tools() {
     let made = std::fs::read_dir(folder.join("migration/src")).unwrap().flatten();
     let made: Vec<String> = made.map(|entry| entry.file_name().into_string().unwrap()).collect();
     assert!(made.iter().any(|name| name.ends_with("create_cake_table.rs")), "{made:?}");
-    // What clap itself forbids is told in its own words, and what the program cannot do by its own failure.
+    // The error of clap is returned verbatim, and so is the failure of the program.
     assert!(answers[3]["result"]["isError"] == true && text(&answers[3]).contains("cannot be used with"), "{}", answers[3]);
     assert_eq!(answers[4]["result"]["isError"], true, "{}", answers[4]);
     assert!(text(&answers[5]).contains("1.1"), "{}", answers[5]);
 }
 
 #[test]
-fn the_sort_of_uutils_is_a_tool() {
+fn uutils_sort_is_a_tool() {
     let folder = folder("sort");
     std::fs::write(folder.join("numbers"), "10\n9\n-3\n9\n").unwrap();
     let answers = served(

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_session_queries_what_it_opened_without_naming_it() {
+    async fn session_queries_its_opened_database_without_a_handle() {
         let host = server().host(HostOptions::default()).unwrap();
         let mut channel = host.connect();
         let client = json!({ "name": "test", "version": "1" });
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_modern_client_brings_its_handle_over_any_connection() {
+    async fn modern_client_uses_its_handle_over_any_connection() {
         let host = server().host(HostOptions::default()).unwrap();
         let opened = call(&mut host.connect(), &modern("sqlite_open", &json!({}))).await;
         let handle = &opened["result"]["structuredContent"]["handle"];

@@ -12,7 +12,7 @@ use trunkline::session::{
     BoxFuture, Principal, SessionId, SessionLimits, SessionRecord, SessionStore, StoreError, Timestamp,
 };
 
-/// How many requests may wait for the file; beyond that the store says that it is too busy.
+/// How many requests may wait for the file; beyond that the store returns an error that it is too busy.
 const MOST_WAITING: usize = 1024;
 
 const SCHEMA: &str = "
@@ -39,7 +39,7 @@ type Job = Box<dyn FnOnce(&mut Connection) + Send>;
 
 /// Keeps sessions in a SQLite file. Several processes may share it.
 ///
-/// One thread has the file, so that nobody waits for a disk where others would wait too.
+/// One thread owns the database, so that no other thread waits for the disk.
 pub struct SqliteSessions {
     limits: SessionLimits,
     jobs: SyncSender<Job>,
@@ -72,7 +72,7 @@ impl SqliteSessions {
     ) -> BoxFuture<'_, Result<T, StoreError>> {
         let (send, receive) = oneshot::channel();
         let job: Job = Box::new(move |connection| {
-            // Whoever asked may be gone by now, which changes nothing about what was done.
+            // The requester may have gone; the change is done.
             let _ = send.send(work(connection));
         });
         let sent = self.jobs.try_send(job).map_err(|error| match error {
@@ -109,7 +109,7 @@ fn unavailable(why: &str) -> StoreError {
 #[cfg(unix)]
 fn keep_private(path: &Path) {
     use std::os::unix::fs::OpenOptionsExt as _;
-    // One that is there stays as it is, and one that cannot be made is told about when it is opened.
+    // An existing file stays as it is, and opening reports a file that cannot be created.
     let _ = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
 }
 

@@ -73,7 +73,7 @@ impl Drop for Running {
 }
 
 #[test]
-fn a_session_answers_after_its_server_was_killed_and_started_again() {
+fn session_survives_a_killed_and_restarted_server() {
     let folder = std::env::temp_dir().join(format!("trunkline-restart-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).unwrap();

@@ -1,6 +1,6 @@
-//! A server on rmcp, to be put behind a hub: it speaks over its standard streams, or over Streamable HTTP with `--http PORT`.
+//! A server on rmcp, to run behind a hub: over its standard streams, or over Streamable HTTP with `--http PORT`.
 //!
-//! rmcp can ask in the middle of a call in the legacy era alone. In the modern one a tool asks by returning its request.
+//! rmcp can request input during a call only in the legacy era. In the modern era a tool returns its input request.
 // rmcp marks as deprecated what the legacy era has beyond the modern one, and that is what is here to be tried.
 #![allow(deprecated)]
 

@@ -31,12 +31,12 @@ impl<'o> Driver<'o> {
         matches!(self.options.at, At::Url(_))
     }
 
-    /// Reports whether the server tells one client what another has changed: a session hears of itself alone.
+    /// Reports whether the server notifies one client of changes by another: a session is notified only of its own.
     pub(super) fn has_other_clients(&self) -> bool {
         self.is_fast() && self.revision().era() == Era::Modern
     }
 
-    /// Returns the revision that has to be found; of our own servers the name says which eras they speak.
+    /// Returns the expected revision; the name of our own servers has their eras.
     pub(super) fn revision(&self) -> Revision {
         let both = self.options.server.ends_with("-v2");
         self.options.mode.expects(if both { &[Era::Legacy, Era::Modern] } else { &[Era::Legacy] })
@@ -99,7 +99,7 @@ pub(super) fn limits() -> RunLimits {
     RunLimits { timeout: Some(Duration::from_secs(60)), ..RunLimits::default() }
 }
 
-/// Says how a run ended.
+/// Describes how a run ended.
 pub(super) fn said(finished: &RunOutput) -> String {
     format!("it ended with {:?}: {} {}", finished.exit, finished.stdout.text(), finished.stderr.text())
 }

@@ -29,7 +29,7 @@ struct Server {
 /// Runs every check that the server has.
 ///
 /// # Errors
-/// Nobody knows the server.
+/// The server is unknown.
 pub(crate) async fn run(options: &Options, report: &mut Report) -> Result<(), String> {
     let server = runs::SERVERS.iter().find(|server| server.name == options.server);
     let server = server.ok_or_else(|| format!("there are no runs for `{}`", options.server))?;

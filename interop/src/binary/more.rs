@@ -31,7 +31,7 @@ pub(super) async fn saved_bytes(driver: &Driver<'_>) -> Checked {
     same(std::fs::read(file)?, [0, 255, 1])
 }
 
-/// Runs the command in a way that lets it be sent signals, and shows what it says to an observer.
+/// Runs the command so that it can get signals, and passes its output to an observer.
 async fn observe(
     driver: &Driver<'_>,
     words: &[&str],
@@ -83,7 +83,7 @@ pub(super) async fn interrupted(driver: &Driver<'_>) -> Checked {
     Ok(())
 }
 
-/// A change that another client causes is told.
+/// A change by another client is notified.
 pub(super) async fn watched(driver: &Driver<'_>) -> Checked {
     let begun = tokio::sync::Notify::new();
     let watching = observe(driver, &["watch", "--tools", "--count", "1", "--json"], |_| begun.notify_one());

@@ -12,7 +12,7 @@ pub(super) struct Run {
     pub(super) exit: i32,
     /// Parts of what is printed.
     pub(super) out: &'static [&'static str],
-    /// Parts of what is said beside it.
+    /// Parts of the expected standard error.
     pub(super) err: &'static [&'static str],
     /// It is left out where a server has to be started for it: another run shows as much.
     pub(super) only_if_fast: bool,

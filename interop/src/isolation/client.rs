@@ -45,7 +45,7 @@ pub(crate) struct ExaminedClient {
     random: u64,
 }
 
-/// What a client can be asked for.
+/// The kinds of input requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ClientInput {
     Nothing,
@@ -133,7 +133,7 @@ impl ExaminedClient {
                     server => self.examine(server, number).await,
                 };
                 let Err(problem) = outcome else { break };
-                self.own.findings.failed(format!("{} at {server}: {problem}", self.own.name));
+                self.own.findings.refused(server, &problem);
                 if attempt + 1 < MAX_ATTEMPTS {
                     tokio::time::sleep(RETRY_DELAY).await;
                 }

@@ -1,10 +1,10 @@
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 
-/// The most crossed messages that are printed.
+/// The most crossed messages and reasons of refusals that are printed.
 const SHOWN: usize = 20;
 
 /// What all clients found.
@@ -17,12 +17,20 @@ pub(crate) struct Findings {
 struct FindingCounts {
     calls: u64,
     questions: u64,
-    /// Calls that were refused, such as while all connections are in use, and repeated.
-    failed: u64,
-    first_failure: Option<String>,
+    /// Calls that were refused, such as while all connections are in use, and repeated: how many for which reason.
+    refused: BTreeMap<String, u64>,
     crossed: Vec<String>,
     processes: BTreeSet<(String, u64)>,
+    folder_calls: u64,
+    /// Folder calls that came before the server had resolved the roots of its client, which nothing shows to a hub.
+    early_folder_calls: u64,
 }
+
+/// At most one in so many folder calls may come too early.
+const EARLY_RATIO: u64 = 100;
+
+/// A run with fewer folder calls does not show their share: all servers start at once.
+const MIN_FOLDER_CALLS: u64 = 1000;
 
 impl Findings {
     /// Records something that reached a client and is not its own.
@@ -37,9 +45,12 @@ impl Findings {
         counts.processes.insert((server.to_owned(), process));
     }
 
-    /// Records an answered call of a server that does not tell its process.
-    pub(crate) fn answered_elsewhere(&self) {
-        self.shared.lock().calls += 1;
+    /// Records a call of the filesystem server, which does not report its process.
+    pub(crate) fn listed_folders(&self, is_early: bool) {
+        let mut counts = self.shared.lock();
+        counts.calls += u64::from(!is_early);
+        counts.folder_calls += 1;
+        counts.early_folder_calls += u64::from(is_early);
     }
 
     /// Returns what crossed.
@@ -52,10 +63,17 @@ impl Findings {
         self.shared.lock().questions += 1;
     }
 
-    pub(crate) fn failed(&self, problem: String) {
+    /// Records a refused call of a server.
+    pub(crate) fn refused(&self, server: &str, problem: &str) {
         let mut counts = self.shared.lock();
-        counts.failed += 1;
-        counts.first_failure.get_or_insert(problem);
+        // Numbers differ from call to call.
+        let kind = problem.replace(|letter: char| letter.is_ascii_digit(), "#");
+        *counts.refused.entry(format!("{server}: {kind}")).or_default() += 1;
+    }
+
+    /// Returns how many calls were answered.
+    pub(crate) fn answered_calls(&self) -> u64 {
+        self.shared.lock().calls
     }
 
     /// Describes the counts.
@@ -69,19 +87,27 @@ impl Findings {
         for problem in counts.crossed.iter().take(SHOWN) {
             println!("crossed: {problem}");
         }
-        if let Some(first) = &counts.first_failure {
-            println!("the first refused call: {first}");
+        let mut refused: Vec<_> = counts.refused.iter().collect();
+        refused.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+        for (kind, count) in refused.into_iter().take(SHOWN) {
+            println!("refused {count} times: {kind}");
         }
         let relation = if is_shared { "loopback" } else { "strangers" };
         println!("{relation}: {}, {} s", counts.describe(), took.as_secs());
-        let is_good = counts.crossed.is_empty() && counts.calls >= wanted;
+        let is_early = counts.folder_calls >= MIN_FOLDER_CALLS
+            && counts.early_folder_calls > counts.folder_calls / EARLY_RATIO;
+        println!(
+            "{} of {} folder calls came before the roots",
+            counts.early_folder_calls, counts.folder_calls
+        );
+        let is_good = counts.crossed.is_empty() && !is_early && counts.calls >= wanted;
         if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
     }
 }
 
 impl FindingCounts {
     fn describe(&self) -> String {
-        let (refused, crossed) = (self.failed, self.crossed.len());
+        let (refused, crossed) = (self.refused.values().sum::<u64>(), self.crossed.len());
         format!(
             "{} calls answered, {} questions, {refused} refused and repeated, {crossed} crossed, {} processes of servers that tell theirs",
             self.calls,

@@ -24,6 +24,9 @@ use crate::options::IsolationOptions;
 
 const CLIENTS: usize = 20;
 
+/// A run in which no call is answered for so long has failed.
+const STALL: Duration = Duration::from_secs(180);
+
 /// Returns how many calls each client makes: a stranger that is not recognised from one call to the next makes few, since
 /// each starts a process.
 fn calls_of_each(options: &IsolationOptions) -> Vec<u64> {
@@ -52,21 +55,30 @@ async fn main() -> ExitCode {
             Err(problem) => findings.record(format!("client {number} cannot connect: {problem}")),
         }
     }
-    let progress = tokio::spawn(print_progress(findings.clone()));
-    for client in running {
-        if let Err(problem) = client.await {
-            findings.record(problem.to_string());
+    let finished = async {
+        for client in &mut running {
+            if let Err(problem) = client.await {
+                findings.record(problem.to_string());
+            }
         }
+    };
+    tokio::select! {
+        () = finished => {}
+        () = stalled(&findings) => eprintln!("no call was answered for {} s", STALL.as_secs()),
     }
-    progress.abort();
     let wanted = calls_of_each(&options).iter().sum();
     findings.print(options.is_shared, wanted, began.elapsed())
 }
 
-/// Prints the counts now and then, so that a long run shows how far it is.
-async fn print_progress(findings: Arc<Findings>) {
-    loop {
+/// Prints the counts now and then, so that a long run shows how far it is; returns once no more calls are answered.
+async fn stalled(findings: &Findings) {
+    let (mut answered, mut since) = (0, Instant::now());
+    while since.elapsed() < STALL {
         tokio::time::sleep(Duration::from_secs(30)).await;
         eprintln!("{}", findings.counts());
+        let now = findings.answered_calls();
+        if now != answered {
+            (answered, since) = (now, Instant::now());
+        }
     }
 }

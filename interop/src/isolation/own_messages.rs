@@ -66,17 +66,17 @@ impl OwnMessages {
     /// Checks the folders that server-filesystem allows, one in each line behind a title.
     ///
     /// # Errors
-    /// It has none yet.
+    /// It has none yet: it has not resolved the roots of its client.
     pub(crate) fn check_folders(&self, text: &str) -> Result<(), String> {
         let own = self.folder.display().to_string();
-        let folders: Vec<&str> = text.lines().skip(1).collect();
-        if folders.iter().all(|folder| folder.is_empty()) {
+        let folders: Vec<&str> = text.lines().skip(1).filter(|folder| !folder.is_empty()).collect();
+        self.findings.listed_folders(folders.is_empty());
+        if folders.is_empty() {
             return Err("the server has no folders yet".to_owned());
         }
         if folders != [own] {
             self.findings.record(format!("folders for {}: {text}", self.name));
         }
-        self.findings.answered_elsewhere();
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! What a server of ours says without being asked: log messages, and that something has changed.
+//! Notifications of our own servers: log messages and changes.
 
 use futures_util::StreamExt as _;
 use serde_json::json;

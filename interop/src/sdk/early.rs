@@ -13,7 +13,7 @@ use crate::report::{Checked, has, require, same};
 pub(super) const SERVER: Server = Server {
     name: "",
     identity: "interop",
-    // The bridge in front of it speaks both.
+    // The bridge in front of it supports both.
     eras: BOTH,
     prepare: questions::prepare,
     checks: checks![
@@ -42,7 +42,7 @@ pub(super) const SERVER: Server = Server {
     connects_often: false,
 };
 
-/// One whose release falls silent after a cancellation, and ends with the next request.
+/// A server with a release that falls silent after a cancellation, and ends with the next request.
 pub(super) const FRAGILE: Server = Server {
     legacy: checks![work::ping, cancel, usable_after_cancel],
     modern: checks![work::no_ping, cancel, usable_after_cancel],
@@ -97,9 +97,9 @@ async fn cancel(peer: &Peer<'_>) -> Checked {
     }
 }
 
-/// If that was the end of the server, whoever stands in front of it starts it again.
+/// If that ended the server, the bridge in front of it restarts it.
 async fn usable_after_cancel(peer: &Peer<'_>) -> Checked {
-    // What is under way when it ends is lost, and nobody can know whether it ran.
+    // A call that runs when the server ends is lost, and may or may not have run.
     while work::call(peer).await.is_err() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }

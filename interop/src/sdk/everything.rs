@@ -55,7 +55,7 @@ fn prepare(_: &Options, answers: &Answers) -> Checked {
     Ok(())
 }
 
-/// It asks for the roots as soon as it knows who is there, outside of any call.
+/// The server requests the roots as soon as the session is open, outside of any call.
 async fn asked_for_roots(peer: &Peer<'_>) -> Checked {
     let (origin, _) = peer.answers.asked().wait_for(|(_, question)| *question == InputRequest::Roots).await;
     same(origin, InputOrigin::Session)
@@ -118,7 +118,7 @@ async fn progress(peer: &Peer<'_>) -> Checked {
     let call = peer.client.call("trigger-long-running-operation", arguments);
     let result = call.progress(move |step| told.put((step.progress, step.total))).await?;
     has(&result.text(), "completed")?;
-    // Steps that come faster than they are looked at may be told as one, which is always the last.
+    // Unread progress may be merged, and the last report always arrives.
     let steps = seen.take();
     require(steps.is_sorted(), format_args!("{steps:?}"))?;
     same(steps.last(), Some(&(4.0, Some(4.0))))

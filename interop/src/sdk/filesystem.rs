@@ -1,4 +1,4 @@
-//! `@modelcontextprotocol/server-filesystem`, which is started without a folder and asks for the roots.
+//! `@modelcontextprotocol/server-filesystem`, which is started without a folder and requests the roots.
 
 use serde_json::{Value, json};
 use trunkline_client::protocol::model::{Content, InputRequest};
@@ -36,7 +36,7 @@ pub(crate) fn prepare(options: &Options, answers: &Answers) -> Checked {
     Ok(())
 }
 
-/// Waits until a folder is what is allowed: the server asks for the roots after it was connected or told of a change.
+/// Waits until the server allows a folder: it requests the roots after the connection and after a change.
 async fn allowed(peer: &Peer<'_>, folder: &str) -> Checked {
     peer.answers.asked().wait_for(|(_, question)| *question == InputRequest::Roots).await;
     let wanted = format!("Allowed directories:\n{}", peer.folder(folder)?.0.display());

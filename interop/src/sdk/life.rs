@@ -17,7 +17,7 @@ use crate::report::{Checked, require, same};
 /// How long a server may need to leave by itself; a client that had to force it takes longer.
 const LEAVES_WITHIN: Duration = Duration::from_millis(4_500);
 
-/// Connects, and looks at whom.
+/// Connects, and checks the identity of the server.
 pub(super) async fn connect<'o>(
     options: &'o Options,
     server: &Server,
@@ -54,7 +54,7 @@ pub(super) async fn end(peer: Peer<'_>) -> Checked {
         other => return Err(format!("a closed connection gives {other:?}").into()),
     }
     leftovers::none_stays(&peer.mark).await?;
-    // Our own servers say how many sessions are open; clients before this one have ended theirs too.
+    // Our own servers report how many sessions are open; clients before this one have ended theirs too.
     if let (At::Url(url), "interop") = (&peer.options.at, identity(&peer).as_str()) {
         same(page::fetch_beside(url, "/sessions").await?.as_str(), "0")?;
     }
@@ -75,7 +75,7 @@ pub(super) async fn modern_is_refused(options: &Options, answers: &Answers) -> C
     }
 }
 
-/// Every older revision works too, and is the one that is spoken.
+/// Every older revision works too, and is the negotiated one.
 pub(super) async fn older_revisions(options: &Options, answers: &Answers) -> Checked {
     let older = Revision::ALL.into_iter().filter(|revision| revision.era() == Era::Legacy);
     for revision in older.filter(|revision| *revision != Revision::NEWEST_LEGACY) {

@@ -68,7 +68,7 @@ async fn changes_of_the_graph(peer: &Peer<'_>) -> Checked {
     }
 }
 
-/// Another process reads what this one was told.
+/// Another process reads what this one stored.
 async fn kept(peer: &Peer<'_>) -> Checked {
     let other = Peer::connect(peer.options, peer.answers.clone()).await?;
     has(&other.say("read_graph").await?, "lived in London")?;

@@ -117,7 +117,7 @@ const SERVERS: &[Server] = &[
 /// Runs every check that the server and the era have.
 ///
 /// # Errors
-/// Nobody knows the server.
+/// The server is unknown.
 pub(crate) async fn run(options: &Options, report: &mut Report) -> Result<(), String> {
     let server = SERVERS.iter().find(|server| server.name == options.server);
     let server = server.ok_or_else(|| format!("there are no checks for `{}`", options.server))?;
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_check_is_called_by_the_last_word_of_its_path() {
+    fn check_is_named_by_the_last_word_of_its_path() {
         for (path, word) in [("a", "a"), ("a::bc", "bc"), ("a :: bc", "bc"), ("", "")] {
             assert_eq!(last_word(path), word);
         }

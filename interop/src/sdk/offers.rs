@@ -1,4 +1,4 @@
-//! What a server of ours says of itself and of its parts.
+//! How our own servers describe themselves and their parts.
 
 use serde_json::json;
 use trunkline_client::protocol::model::{ResourceBody, Role};

@@ -1,4 +1,4 @@
-//! What a server of ours asks, the same in both eras.
+//! The input requests of our own servers, the same in both eras.
 
 use serde_json::json;
 use trunkline_client::protocol::Method;
@@ -17,7 +17,7 @@ pub(super) fn prepare(_: &Options, answers: &Answers) -> Checked {
     Ok(())
 }
 
-/// Calls a tool that asks, and returns what it says and what was asked.
+/// Calls a tool that requests input, and returns its text and the input requests.
 async fn ask(
     peer: &Peer<'_>,
     tool: &str,
@@ -30,7 +30,7 @@ async fn ask(
     Ok((said?, peer.answers.asked().take()))
 }
 
-/// Questions that came with the call are told with its name.
+/// An input request of a call has its tool as its origin.
 fn came_with(origin: &InputOrigin, tool: &str) -> Checked {
     same(origin, &InputOrigin::Call { method: Method::ToolsCall, name: Some(tool.to_owned()) })
 }
@@ -83,7 +83,7 @@ pub(super) async fn model(peer: &Peer<'_>) -> Checked {
 pub(super) async fn roots(peer: &Peer<'_>) -> Checked {
     let (said, asked) = ask(peer, "ask_roots", ElicitAction::Accept).await?;
     same(said.as_str(), ROOT)?;
-    // A session may have been asked before.
+    // A session may have got the request before.
     let is_asked = matches!(&*asked, [(_, InputRequest::Roots)]) || (asked.is_empty() && !peer.is_modern());
     require(is_asked, format_args!("{asked:?}"))
 }

@@ -57,7 +57,7 @@ async fn unknown_tool(peer: &Peer<'_>) -> Checked {
     }
 }
 
-/// Its tools never change, and it says so.
+/// Its tools never change, and it declares that.
 async fn no_changes(peer: &Peer<'_>) -> Checked {
     match peer.client.subscribe(ChangeFilter::all_lists()).await {
         Err(Error::Unsupported(_)) => Ok(()),

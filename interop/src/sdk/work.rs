@@ -1,4 +1,4 @@
-//! Calls to a server of ours: what comes of them, what is said meanwhile, and how they end early.
+//! Calls to our own servers: their results, their notifications, and their cancellation.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,7 +53,7 @@ pub(super) async fn progress(peer: &Peer<'_>) -> Checked {
     let told = seen.clone();
     let call = peer.client.call("count", json!({ "to": 5 })).progress(move |step| told.put(words(step)));
     has(&call.await?.text(), "counted to 5")?;
-    // Steps that come faster than they are looked at may be told as one, which is always the last.
+    // Unread progress may be merged, and the last report always arrives.
     let steps = seen.take();
     require(steps.is_sorted(), format_args!("{steps:?}"))?;
     same(steps.last().map(String::as_str), Some("5 of 5: at 5"))
@@ -77,7 +77,7 @@ pub(super) async fn cancel(peer: &Peer<'_>) -> Checked {
     has(&peer.tell("released", json!({ "key": peer.mark })).await?, "released")
 }
 
-/// A call whose time is up ends, and the server hears of it.
+/// A call that times out ends, and the server gets its cancellation.
 pub(super) async fn timeout(peer: &Peer<'_>) -> Checked {
     let key = format!("{}-timeout", peer.mark);
     let call = peer.client.call("hold", json!({ "key": key })).timeout(Duration::from_millis(300));
@@ -108,6 +108,6 @@ pub(super) async fn no_ping(peer: &Peer<'_>) -> Checked {
 pub(super) async fn resume(peer: &Peer<'_>) -> Checked {
     let began = std::time::Instant::now();
     has(&peer.say("interrupt").await?, "went on")?;
-    // The server says that it is to be left alone for 50 ms.
+    // The server requests a reconnection after 50 ms.
     require(began.elapsed() >= Duration::from_millis(45), "the stream was not dropped at all")
 }

@@ -1,5 +1,5 @@
-//! The suite through `trunkline bridge`: in front of a server of the other era, or over another transport, than the suite
-//! speaks.
+//! The suite through `trunkline bridge`: in front of a server of another era, or over another transport, than those of
+//! the suite.
 
 use std::path::Path;
 
@@ -71,7 +71,7 @@ const SETTINGS: &[BridgeSetting] = &[
         requires: LEGACY,
         expected_failures: &[],
     },
-    // The suite itself speaks Streamable HTTP alone. What a server does over the other transports it sees through a bridge
+    // The suite itself supports only Streamable HTTP. It tests a server over the other transports through a bridge
     // that has nothing to translate.
     BridgeSetting {
         name: "our server of 2025-11-25 over HTTP+SSE",
@@ -104,8 +104,8 @@ struct BridgePrograms<'t> {
 }
 
 impl BridgePrograms<'_> {
-    /// Our server asks every legacy session for its roots when it begins, unless told otherwise. A modern caller has no
-    /// session in which it could have answered, and would be asked at the beginning of every call.
+    /// By default, our server requests the roots of every legacy session when it begins. A modern caller has no session
+    /// to respond in, and would get the request at the beginning of every call.
     fn ours(&self, revision: &str) -> TaskResult<FixtureServer> {
         FixtureServer::start_by(|address| {
             let mut command = run::command(&self.fixture);
@@ -128,7 +128,7 @@ impl BridgePrograms<'_> {
 pub(super) const COLUMNS: &[&str] =
     &["in front of", "scenarios", "success", "skipped", "info", "warning", "failure", "exempt"];
 
-/// Says for people in front of what the suite is run, and what no bridge can pass there.
+/// Describes in front of which servers the suite is run, and what no bridge can pass there.
 pub(crate) fn settings_text() -> String {
     let mut beyond: Vec<&ExpectedFailure> = Vec::new();
     let mut text =
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_listed_has_to_fail_and_nothing_else_may() {
+    fn only_listed_checks_fail_and_all_of_them_do() {
         const BEYOND: &[ExpectedFailure] = &[ExpectedFailure { scenario: "s", check: "c", reason: "w" }];
         for (checks, bad) in [
             (&[("s", "c", "FAILURE"), ("s", "d", "SUCCESS")][..], 0),

@@ -50,7 +50,7 @@ impl ClientTarget {
         !matches!(self, Self::Sse(_) | Self::WebSocket(_)) || client.name.ends_with("-v1")
     }
 
-    /// Tells by a URL which transport is meant.
+    /// Chooses the transport by a URL.
     pub(super) fn at(url: String) -> Self {
         if url.starts_with("ws") {
             Self::WebSocket(url)
@@ -90,7 +90,7 @@ pub(super) fn run_all(
     Ok(ran)
 }
 
-/// Prepares a client that does what it is told.
+/// Prepares a client that reads commands.
 pub(super) fn controlled_client(
     tools: &InstalledTools,
     name: &str,
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_transport_is_told_by_the_url_and_old_ones_are_for_old_clients() {
+    fn transport_follows_from_the_url_and_old_ones_are_for_old_clients() {
         for (url, name) in [
             ("http://127.0.0.1:1/mcp", "http"),
             ("https://example.com/sse", "sse"),

@@ -115,7 +115,15 @@ impl LoginFixture {
         let hub = FixtureServer::start_by(|address| {
             written = fs::write(&config, table(&format!("http://{address}/mcp"), &issuer, is_opaque));
             let mut command = run::command(&binary);
-            command.args(["serve", "--builtin", "echo", "--http", &address.to_string(), "--config"]);
+            command.args([
+                "serve",
+                "--trust",
+                "--builtin",
+                "echo",
+                "--http",
+                &address.to_string(),
+                "--config",
+            ]);
             command.arg(&config).arg("--audit").arg(&audit).stderr(log);
             command
         });

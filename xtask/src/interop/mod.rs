@@ -27,7 +27,7 @@ const SHORT_CALLS: usize = 400;
 /// How long a short campaign with hostile servers takes, in seconds, beside the time in which memory is given back.
 const SHORT_SECONDS: usize = 10;
 
-/// What a row about a server says before its counts.
+/// The columns of a row about a server, before its counts.
 const SERVER_COLUMNS: &[&str] = &["server", "transport", "by", "mode"];
 
 pub(crate) fn command(mut args: Args) -> TaskResult {
@@ -90,7 +90,7 @@ pub(crate) fn servers(mut args: Args) -> TaskResult {
     conclude(&rows, ran.len(), &print_table(SERVER_COLUMNS, ran))
 }
 
-/// Says where everything is, and whether all are content; that nothing was run is never that.
+/// Prints the path of the results, and fails if a row is bad or there are none.
 fn conclude(rows: &RunSelection, count: usize, bad: &[String]) -> TaskResult {
     if count == 0 {
         return Err(format!("nothing has `{}` in its name", rows.only).into());

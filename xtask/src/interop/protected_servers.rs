@@ -8,7 +8,7 @@ use super::servers::node;
 use crate::tools::InstalledTools;
 use crate::{TaskResult, fixture, root, run};
 
-/// What a row says before its counts.
+/// The columns of a row, before its counts.
 pub(super) const COLUMNS: &[&str] = &["server", "by", "tokens"];
 
 /// A server that requires a login, and the tokens that it accepts.

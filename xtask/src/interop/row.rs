@@ -28,7 +28,7 @@ impl RunSelection {
 }
 
 impl ResultRow {
-    /// Makes a row of what was run where, and says at once what is wrong.
+    /// Makes a row of a run, and prints its failures at once.
     pub(super) fn new(place: &[&str], ran: &ScriptRun) -> Self {
         let name = place.join("-");
         let words = if ran.passed { "is content" } else { "is NOT content" };
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_is_wanted_by_any_part_of_its_name() {
+    fn row_is_selected_by_any_part_of_its_name() {
         for (only, wanted) in [("", true), ("v2-http", true), ("auto", true), ("v2-stdio", false)] {
             let rows = RunSelection { only: only.to_owned(), results: PathBuf::from("r") };
             assert_eq!(rows.log_of(&["node-v2", "http", "auto"]).is_some(), wanted, "{only}");

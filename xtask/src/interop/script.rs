@@ -27,7 +27,7 @@ impl ScriptRun {
         Self { summary, passed: failed.is_empty(), notes: failed }
     }
 
-    /// Says that nothing could be run.
+    /// Creates the result of a script that could not be run.
     pub(super) fn not_run(why: String) -> Self {
         Self { summary: CheckCounts::default(), passed: false, notes: vec![why] }
     }
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_check_that_is_skipped_where_everything_is_there_is_a_fault() {
+    fn skipped_check_in_a_complete_environment_is_a_failure() {
         for (passed, failed, skipped, refused, allowed) in
             [(2, 0, 0, true, true), (2, 0, 1, false, true), (0, 0, 2, false, false), (2, 1, 0, false, false)]
         {
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn the_closing_line_of_a_script_is_what_counts() {
+    fn closing_line_of_a_script_decides() {
         let table = [
             (
                 "ok a\nok b\nskip c: why\n2 passed, 0 failed\n",

@@ -35,7 +35,7 @@ enum ServerTransport {
 
 use ServerTransport::{Http, Sse, Stdio};
 
-/// The modes of a server that speaks one era: as it is found, and pinned, older revisions included.
+/// The modes of a server with one era: automatic, and pinned, older revisions included.
 const LEGACY: &[&str] = &["auto", "legacy"];
 const BOTH: &[&str] = &["auto", "legacy", "modern"];
 
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn the_servers_are_those_that_were_promised() {
+    fn interop_servers_are_the_documented_ones() {
         let names: Vec<_> = SERVERS.iter().map(|server| server.name).collect();
         for name in [
             "everything",

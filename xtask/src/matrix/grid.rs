@@ -6,7 +6,7 @@ use crate::TaskResult;
 /// Everything that was measured of one heading.
 #[derive(Debug)]
 pub(super) struct FeatureGrid {
-    /// What is said above it, if it is one of several.
+    /// The heading, if it is one of several.
     pub(super) heading: String,
     features: Vec<String>,
     columns: Vec<String>,
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_that_is_missing_or_twice_there_is_named() {
+    fn missing_or_duplicate_cell_is_named() {
         for (cells, what) in [
             (&[("a", "x", "pass"), ("b", "y", "pass")][..], "no cell at list, a, y"),
             (&[("a", "x", "pass"), ("a", "x", "pass")], "two cells at list, a, x"),
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_that_failed_is_none() {
+    fn failed_cell_has_no_result() {
         assert_eq!(FeatureCell::read("FAIL"), None);
         assert_eq!(FeatureCell::read("pass"), Some(FeatureCell::Pass));
     }

@@ -1,4 +1,4 @@
-//! What a script or a program says of its checks: `ok NAME`, `not ok NAME: why`, `skip NAME: why`.
+//! The output of a script or a program for its checks: `ok NAME`, `not ok NAME: why`, `skip NAME: why`.
 
 use super::cell::FeatureCell;
 use crate::TaskResult;
@@ -43,7 +43,7 @@ impl<'t> CheckLog<'t> {
         }
     }
 
-    /// Says what came of a feature: of each group of checks the first that was made counts, and all groups have to pass.
+    /// Returns the result of a feature: the first check that was made of each group counts, and all groups have to pass.
     ///
     /// # Errors
     /// None of a group was made.
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_feature_passes_if_a_check_of_each_of_its_groups_did() {
+    fn feature_passes_if_a_check_of_each_group_passed() {
         let text = "ok a\nok b\nskip c: it has none\n2 passed, 0 failed\n";
         let log = CheckLog::read(text).unwrap();
         assert_eq!(log.cell(&[&["a"], &["x", "b"]]).unwrap(), FeatureCell::Pass);
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_with_a_failure_or_without_an_end_is_an_error() {
+    fn failed_or_unfinished_run_is_an_error() {
         for text in
             ["ok a\nnot ok b: why\n1 passed, 1 failed\n", "ok a\nTraceback\n", "", "0 passed, 2 failed"]
         {

@@ -4,7 +4,7 @@ use super::grid::FeatureGrid;
 use crate::TaskResult;
 use crate::conformance::bridge;
 
-/// What is said above all tables.
+/// The introduction to all tables.
 const TITLE: &str = "\
 # What the bridge carries
 
@@ -16,7 +16,7 @@ page differs from the measurement.
 protocol versions cannot express; such a call fails with an error to that effect, and nothing is dropped silently.
 ";
 
-/// What is said above each table, by its name.
+/// The introduction to each table, by its name.
 const INTRODUCTIONS: &[(&str, &str, &str)] = &[
     (
         "revisions",
@@ -45,7 +45,7 @@ the next request, with or without a bridge; there the mark for cancellation mean
     ),
 ];
 
-/// What is said above the runs of the official suite.
+/// The introduction to the runs of the official suite.
 const SUITE: &str = "\
 `cargo xtask conformance --through-bridge` runs the official conformance suite against `trunkline bridge`, in front of servers
 that speak only the other era or are reached over another transport, and evaluates every check: no failure and no warning except
@@ -67,7 +67,7 @@ pub(super) struct MatrixPage {
 }
 
 impl MatrixPage {
-    /// Reads what a page says of each table.
+    /// Reads the tables of a page.
     pub(super) fn read(text: &str) -> Self {
         let section = |heading: &str| {
             let (_, after) = text.split_once(&format!("\n## {heading}\n"))?;
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_that_is_not_measured_again_stays_as_it_is() {
+    fn unmeasured_table_is_kept_unchanged() {
         let before = whole();
         assert_eq!(MatrixPage::read(&before).write(), before);
         let mut page = MatrixPage::read(&before);
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_that_was_never_measured_is_not_on_the_page() {
+    fn never_measured_table_is_left_out() {
         assert!(!MatrixPage::read("").write().contains("## Revision by revision"));
         assert!(whole().contains("## Revision by revision"));
     }

@@ -227,7 +227,7 @@ fn node(tools: &InstalledTools, script: &str) -> (PathBuf, PathBuf) {
     (tools.node.clone(), tools.node_folder.join(script))
 }
 
-/// Names a package for people, with its version and what it speaks.
+/// Names a package for readers, with its version and its revisions.
 fn heading(package: &str, lock: &str, speaks: &str) -> TaskResult<String> {
     let version = tools::pins().find(|(name, _, file)| *name == package && file.ends_with(lock));
     let (_, version, _) = version.ok_or_else(|| format!("{package} has no pin"))?;
@@ -278,7 +278,7 @@ impl PeerPrograms {
             for (era, revision) in ERAS {
                 let server = FixtureServer::start_by(|address| {
                     let mut command = run::command(&self.fixture);
-                    // A modern client has no session in which it could be asked for its roots beforehand.
+                    // A modern client has no session in which the server could request its roots beforehand.
                     let options = ["--revisions", revision, "--roots-on-demand"];
                     command.args(["--http", &address.to_string()]).args(options);
                     command
@@ -329,7 +329,7 @@ impl PeerPrograms {
         Ok(grid)
     }
 
-    /// Runs something to its end and returns what it said.
+    /// Runs a command to its end and returns its output.
     fn log_of(&self, command: &mut Command, name: &str) -> TaskResult<String> {
         println!("  {name}");
         let log = self.results.join(format!("{}.log", name.replace(['/', ' ', '`', ','], "-")));

@@ -16,7 +16,7 @@ pub(super) fn measure(table: &str) -> TaskResult<Vec<FeatureGrid>> {
     read(&fs::read_to_string(folder.join(table).with_extension("jsonl"))?)
 }
 
-/// Reads rows, each of which says between whom it was measured.
+/// Reads rows, each of which names the two peers.
 fn read(rows: &str) -> TaskResult<Vec<FeatureGrid>> {
     let mut grids: Vec<FeatureGrid> = Vec::new();
     for line in rows.lines() {
@@ -53,7 +53,7 @@ mod checks {
     }
 
     #[test]
-    fn a_row_that_failed_and_a_file_without_rows_are_errors() {
+    fn failed_row_and_file_without_rows_are_errors() {
         assert!(read(&ROW.replace("CELL", "FAIL")).is_err());
         assert!(read("").is_err());
     }

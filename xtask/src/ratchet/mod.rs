@@ -4,6 +4,7 @@
 //! compared with those of another. `xtask/ratchet.json` has the numbers that hold; `--save` writes today's.
 
 mod measure;
+mod result_types;
 mod source;
 
 use std::collections::BTreeMap;
@@ -11,7 +12,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use self::measure::CodeMeasure;
-use self::source::SourceFile;
+use self::source::SourceTree;
 use crate::args::Args;
 use crate::table::TextTable;
 use crate::{TaskResult, root};
@@ -22,8 +23,7 @@ type MeasuredNumbers = BTreeMap<String, f64>;
 pub(crate) fn command(mut args: Args) -> TaskResult {
     let is_saved = args.flag("--save");
     args.finish()?;
-    let files = source::production(&root())?;
-    let now = measured(&files);
+    let now = measured(&SourceTree::read(&root())?);
     if is_saved {
         fs::write(path(), serde_json::to_string_pretty(&now)? + "\n")?;
     }
@@ -50,8 +50,8 @@ fn recorded() -> TaskResult<MeasuredNumbers> {
     Ok(serde_json::from_str(&fs::read_to_string(path())?)?)
 }
 
-fn measured(files: &[SourceFile]) -> MeasuredNumbers {
-    measure::ALL.iter().map(|measure| (measure.name.to_owned(), (measure.count)(files))).collect()
+fn measured(tree: &SourceTree) -> MeasuredNumbers {
+    measure::ALL.iter().map(|measure| (measure.name.to_owned(), measure.measure(tree))).collect()
 }
 
 /// Returns a sentence for each number that is worse than the recorded one.
@@ -73,14 +73,14 @@ mod tests {
 
     #[test]
     fn no_number_is_worse_than_recorded() {
-        let files = source::production(&root()).unwrap();
-        assert!(files.len() > 100, "too few files were read");
-        let found = worse(&recorded().unwrap(), &measured(&files));
+        let tree = SourceTree::read(&root()).unwrap();
+        assert!(tree.product.len() > 100 && tree.tooling.len() > 100, "too few files were read");
+        let found = worse(&recorded().unwrap(), &measured(&tree));
         assert!(found.is_empty(), "{}\n(if that is right: cargo xtask ratchet --save)", found.join("\n"));
     }
 
     #[test]
-    fn a_number_that_got_worse_or_is_missing_is_named() {
+    fn worse_or_missing_number_is_named() {
         let measures = measure::ALL;
         let same: MeasuredNumbers = measures.iter().map(|measure| (measure.name.to_owned(), 5.0)).collect();
         assert!(worse(&same, &same).is_empty());

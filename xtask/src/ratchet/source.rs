@@ -1,4 +1,4 @@
-//! Source files of the crates, without their tests.
+//! Source files: those of the crates without their tests, and all others.
 
 use std::fs;
 use std::path::Path;
@@ -14,9 +14,73 @@ pub(super) struct SourceFile {
     pub(super) text: String,
 }
 
+/// The source files of the workspace.
+#[derive(Debug, Default)]
+pub(super) struct SourceTree {
+    /// The crates, without their tests.
+    pub(super) product: Vec<SourceFile>,
+    /// The tests of the crates, the examples, and the programs that test the product.
+    pub(super) tooling: Vec<SourceFile>,
+}
+
+/// The start of the tests in a file of the product.
+const TESTS: &str = "\n#[cfg(test)]\nmod tests {";
+
+/// Folders beside `crates` that are measured.
+const TOOLING: &[&str] = &["conformance", "examples", "interop", "xtask"];
+
+impl SourceTree {
+    /// Reads the source files of all crates and programs.
+    pub(super) fn read(root: &Path) -> TaskResult<Self> {
+        let mut tree = Self::default();
+        for krate in fs::read_dir(root.join("crates"))? {
+            let krate = krate?;
+            let name = krate.file_name().to_string_lossy().into_owned();
+            for folder in ["src", "tests", "benches", "examples"] {
+                let path = krate.path().join(folder);
+                if path.is_dir() {
+                    tree.read_folder(&path, &name, folder == "src")?;
+                }
+            }
+        }
+        for name in TOOLING {
+            tree.read_folder(&root.join(name), name, false)?;
+        }
+        Ok(tree)
+    }
+
+    fn read_folder(&mut self, folder: &Path, krate: &str, is_product: bool) -> TaskResult {
+        for entry in fs::read_dir(folder)? {
+            let path = entry?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            if path.is_dir() {
+                if !["target", "node_modules"].contains(&&*name) {
+                    self.read_folder(&path, krate, is_product && name != "tests")?;
+                }
+            } else if is_product && name == "windows.rs" {
+                // It has alternatives to what `unix.rs` defines, under the same names.
+            } else if name.ends_with(".rs") {
+                self.add(krate, &fs::read_to_string(&path)?, is_product && name != "tests.rs");
+            }
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, krate: &str, text: &str, is_product: bool) {
+        if !is_product {
+            return self.tooling.push(SourceFile { krate: krate.to_owned(), text: text.to_owned() });
+        }
+        self.product.push(SourceFile::new(krate, text));
+        if let Some((_, tests)) = text.split_once(TESTS) {
+            self.tooling.push(SourceFile { krate: krate.to_owned(), text: tests.to_owned() });
+        }
+    }
+}
+
 impl SourceFile {
+    /// Creates a file of the product, without its tests.
     pub(super) fn new(krate: &str, text: &str) -> Self {
-        let own = text.split_once("\n#[cfg(test)]\nmod tests {").map_or(text, |(own, _)| own);
+        let own = text.split_once(TESTS).map_or(text, |(own, _)| own);
         Self { krate: krate.to_owned(), text: own.to_owned() }
     }
 
@@ -54,6 +118,23 @@ impl SourceFile {
         })
     }
 
+    /// Returns the enums that it defines at the top level, each with its name and the text of its variants.
+    #[cfg(test)]
+    pub(super) fn enums(&self) -> Vec<(&str, &str)> {
+        let mut found = Vec::new();
+        for (start, line) in line_starts(&self.text) {
+            let Some(rest) = visible_item(line).strip_prefix("enum ") else { continue };
+            let name = rest.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default();
+            let after = self.text.get(start + line.len()..).unwrap_or_default();
+            let body = match line.trim_end().ends_with('{') {
+                true => after.split_once("\n}").map_or(after, |(body, _)| body),
+                false => rest,
+            };
+            found.push((name, body));
+        }
+        found
+    }
+
     /// Returns how many lines each of its functions has, from its name to its last brace.
     pub(super) fn function_lengths(&self) -> Vec<usize> {
         let lines: Vec<&str> = self.text.lines().collect();
@@ -84,6 +165,17 @@ impl SourceFile {
     }
 }
 
+/// Returns the lines of a text, each with the position of its first byte.
+#[cfg(test)]
+fn line_starts(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut start = 0;
+    text.split_inclusive('\n').map(move |line| {
+        let own = start;
+        start += line.len();
+        (own, line)
+    })
+}
+
 /// Leaves out how far an item can be seen.
 fn visible_item(line: &str) -> &str {
     let Some(rest) = line.strip_prefix("pub") else { return line };
@@ -91,30 +183,6 @@ fn visible_item(line: &str) -> &str {
         Some((_, item)) => item.trim_start(),
         None => rest.trim_start(),
     }
-}
-
-/// Reads the source files of all crates.
-pub(super) fn production(root: &Path) -> TaskResult<Vec<SourceFile>> {
-    let mut found = Vec::new();
-    for krate in fs::read_dir(root.join("crates"))? {
-        let krate = krate?;
-        read_folder(&krate.path().join("src"), &krate.file_name().to_string_lossy(), &mut found)?;
-    }
-    Ok(found)
-}
-
-fn read_folder(folder: &Path, krate: &str, found: &mut Vec<SourceFile>) -> TaskResult {
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if path.is_dir() && name != "tests" {
-            read_folder(&path, krate, found)?;
-        } else if name.ends_with(".rs") && !["tests.rs", "windows.rs"].contains(&&*name) {
-            // `windows.rs` has alternatives to what `unix.rs` defines, under the same names.
-            found.push(SourceFile::new(krate, &fs::read_to_string(&path)?));
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -162,5 +230,16 @@ mod tests {
         assert_eq!(file.types().collect::<Vec<_>>(), ["Thing", "Other", "Does"]);
         assert_eq!(file.comments().collect::<Vec<_>>(), [" A module.", " A thing.", " Why."]);
         assert_eq!(file.function_lengths(), [6]);
+        assert_eq!(file.enums(), [("Other", "Other { A }\n")]);
+    }
+
+    #[test]
+    fn tests_of_a_product_file_belong_to_the_tooling() {
+        let mut tree = SourceTree::default();
+        tree.add("a", SAMPLE, true);
+        tree.add("a", SAMPLE, false);
+        assert_eq!(tree.product.len(), 1);
+        let types: Vec<Vec<_>> = tree.tooling.iter().map(|file| file.types().collect()).collect();
+        assert_eq!(types, [vec!["Hidden"], vec!["Thing", "Other", "Does", "Hidden"]]);
     }
 }

@@ -17,7 +17,7 @@ use crate::args::Args;
 
 type SoakCampaign = fn(usize) -> TaskResult;
 
-/// The campaigns by name, each with the number that it runs with unless told otherwise.
+/// The campaigns by name, each with its default number.
 const CAMPAIGNS: &[(&str, usize, SoakCampaign)] = &[
     ("sessions", 10_000, sessions::campaign),
     ("streams", 1_000, streams::campaign),

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_seed_breaks_the_same_message_the_same_way_and_others_differ() {
+    fn equal_seeds_mutate_a_message_equally() {
         let broken = |seed| {
             mutate(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}", &mut RandomSource::new(seed))
         };

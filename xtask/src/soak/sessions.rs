@@ -7,7 +7,7 @@ use super::wire::{self, RawHttpClient};
 use crate::TaskResult;
 use crate::table::TextTable;
 
-/// How long a session lives that nobody uses.
+/// The lifetime of an idle session.
 const TTL: u64 = 2;
 
 type AbandonMethod = fn(&mut RawHttpClient, &HttpTarget) -> TaskResult;

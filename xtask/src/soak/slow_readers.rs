@@ -13,7 +13,7 @@ use crate::table::TextTable;
 /// More than the kernel keeps for a reader that does not read, so that the rest stays with the server.
 const ANSWER: usize = 4_000_000;
 
-/// The server disconnects a client that takes nothing after 30 s, and after a minute one whose whole response the kernel took.
+/// The server disconnects a client that reads nothing after 30 s, and after a minute one with the response in the kernel.
 const EVICTION_TIMEOUT: Duration = Duration::from_secs(75);
 
 /// How long the server has to return memory to the system after the last client was disconnected.

@@ -63,7 +63,7 @@ impl HttpTarget {
     }
 }
 
-/// A server that speaks over pipes.
+/// A server over pipes.
 #[derive(Debug)]
 pub(crate) struct PipedTarget {
     running: BackgroundProcess,

@@ -61,7 +61,7 @@ impl RawHttpClient {
         Ok(reply)
     }
 
-    /// Waits until the server has said something, such as the beginning of a stream.
+    /// Waits until the server has sent bytes, such as the beginning of a stream.
     pub(crate) fn wait_for_bytes(&mut self) -> TaskResult {
         self.read_until(|held| (!held.is_empty()).then_some(0)).map(drop)
     }

@@ -94,6 +94,7 @@ impl Connection {
     fn start_next(&mut self) -> Result<()> {
         self.id += 1;
         self.call.with_id(self.id);
+        self.call.renew_proof()?;
         self.sent = 0;
         self.send()
     }

@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slot_takes_each_answer_once_and_in_any_order() {
+    fn slot_takes_each_response_once_and_in_any_order() {
         let mut slots = Slots::new(3).unwrap();
         let ids = slots.first_ids();
         let next = slots.answered(ids[2]).unwrap();

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stretch_without_answers_is_an_error() {
+    fn window_without_responses_is_an_error() {
         let mut window =
             Window::new(std::process::id(), Plan { warm_up: Duration::ZERO, measured: Duration::ZERO });
         assert!(window.poll().unwrap().is_none());

@@ -56,7 +56,7 @@ impl Gateway {
         }
     }
 
-    /// Finds the program, or says how to get it.
+    /// Finds the program, or returns how to get it.
     pub(super) fn locate(self, programs: &Path) -> Result<PathBuf> {
         let (path, hint) = match self {
             Self::Bare => (programs.join("bare-hub"), "`cargo build --release`"),
@@ -180,7 +180,12 @@ impl Front {
         let server = HttpServer::start_program(binaries, &program, address)?;
         let (path, tool) = gateway.endpoint();
         let behind = echo.as_ref().map_or(Behind::Children, |echo| Behind::Process(echo.id()));
-        Ok(Self { server, place: Place { address, path, tool, authorization: None }, behind, _echo: echo })
+        Ok(Self {
+            server,
+            place: Place { address, path, tool, authorization: None, proof_key: None },
+            behind,
+            _echo: echo,
+        })
     }
 
     pub(super) fn id(&self) -> u32 {

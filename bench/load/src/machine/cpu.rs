@@ -55,20 +55,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_field_of_schedstat_is_the_time_on_a_core() {
+    fn first_field_of_schedstat_is_the_cpu_time() {
         assert_eq!(on_core_nanoseconds("538248589 833194 70\n"), Some(538_248_589));
         assert_eq!(on_core_nanoseconds(""), None);
     }
 
     #[test]
-    fn the_time_of_children_that_have_ended_is_behind_the_name() {
+    fn stat_has_the_cpu_time_of_ended_children() {
         let stat = "7 (a) b) S 1 7 7 0 -1 4194560 1 2 3 4 50 60 70 80 20 0 1 0 9 9 9";
         assert_eq!(ended_children(stat), Some(Duration::from_millis(1500)));
         assert_eq!(ended_children("7 (a"), None);
     }
 
     #[test]
-    fn the_time_of_this_process_grows_with_its_work() {
+    fn cpu_time_of_this_process_grows_with_its_work() {
         let before = cpu_time(std::process::id()).unwrap();
         let mut text = String::new();
         while cpu_time(std::process::id()).unwrap() == before {

@@ -16,7 +16,7 @@ pub(crate) struct Facts {
     pub(crate) unix_time: u64,
 }
 
-/// Collects what `/proc` says; a field that cannot be read says so.
+/// Collects facts from `/proc`; a field that cannot be read has the reason.
 pub(crate) fn facts() -> Facts {
     let unknown = || "unknown".to_owned();
     let read = |path| fs::read_to_string(path).ok();

@@ -16,7 +16,7 @@ pub(super) const CONNECTIONS: usize = 64;
 /// How long after their time sessions may still be found, since a server looks for them now and then.
 const EXPIRY_SLACK: Duration = Duration::from_secs(5);
 
-/// Sessions that are asked whether they are alive.
+/// Sessions that are used to check that they are alive.
 const PROBES: usize = 8;
 
 /// How many sessions, and how long they live.
@@ -59,7 +59,7 @@ pub(super) fn measure(binaries: &Binaries, kind: Kind, plan: SessionPlan) -> Res
         plan.count
     );
     let first = settled(server.id())?;
-    // Asking a session keeps it alive, so others are asked after the wait.
+    // Using a session keeps it alive, so others are used after the wait.
     let (early, late) = sessions.split_at(sessions.len() / 2);
     probe(&mut clients, early, 200).context("before expiry")?;
 

@@ -1,4 +1,4 @@
-//! Standing streams: a connection that stays open and says nothing.
+//! Standalone streams: connections that stay open without messages.
 
 use std::thread;
 use std::time::Duration;

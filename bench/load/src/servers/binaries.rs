@@ -47,7 +47,7 @@ pub(crate) struct Launch {
     pub(crate) max_sessions: Option<usize>,
     /// Idle legacy sessions end after this many seconds.
     pub(crate) session_ttl_seconds: Option<u64>,
-    /// Requires access tokens of this issuer; ours alone can.
+    /// Requires access tokens of this issuer; the limit cannot.
     pub(crate) issuer: Option<String>,
     /// A program that runs the server, such as valgrind, with its arguments.
     pub(crate) wrapper: Vec<OsString>,
@@ -166,7 +166,7 @@ fn options(kind: Kind, launch: &Launch) -> Vec<OsString> {
     if let (Kind::Ours, Some(sessions)) = (kind, launch.max_sessions) {
         options.extend(["--max-sessions".into(), sessions.to_string().into()]);
     }
-    if let (Kind::Ours, Some(issuer)) = (kind, &launch.issuer) {
+    if let Some(issuer) = &launch.issuer {
         options.extend(["--issuer".into(), issuer.into()]);
     }
     options
@@ -188,12 +188,14 @@ mod tests {
             handlers_yield: true,
             max_sessions: Some(5),
             session_ttl_seconds: Some(9),
+            issuer: Some("http://127.0.0.1:1".to_owned()),
             wrapper: Vec::new(),
         };
         let told = |kind| options(kind, &launch).join(" ".as_ref()).into_string().unwrap();
         assert_eq!(told(Kind::Bare), "");
-        assert_eq!(told(Kind::Rmcp), "--yield --session-ttl 9");
-        assert_eq!(told(Kind::Ours), "--yield --session-ttl 9 --max-sessions 5");
+        let issuer = "--issuer http://127.0.0.1:1";
+        assert_eq!(told(Kind::Rmcp), format!("--yield --session-ttl 9 {issuer}"));
+        assert_eq!(told(Kind::Ours), format!("--yield --session-ttl 9 --max-sessions 5 {issuer}"));
     }
 
     #[test]

@@ -28,7 +28,7 @@ impl HttpServer {
         Self::start_command(&mut binaries.http_command(kind, address, launch), kind.name(), address)
     }
 
-    /// Starts another program, and waits until it accepts connections at the address that it was told.
+    /// Starts another program, and waits until it accepts connections at the given address.
     pub(crate) fn start_program(binaries: &Binaries, program: &Program, address: SocketAddr) -> Result<Self> {
         Self::start_command(&mut binaries.command_of(program), program.name, address)
     }

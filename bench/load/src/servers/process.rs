@@ -37,7 +37,7 @@ impl Process {
         Ok(self.child.try_wait()?)
     }
 
-    /// Asks the process to end, as an operator would.
+    /// Sends the process SIGTERM, as an operator would.
     pub(super) fn ask_to_end(&self) -> Result<()> {
         let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw).context("no process id")?;
         kill_process(pid, Signal::TERM).context("send SIGTERM")

@@ -48,7 +48,7 @@ impl StdioServer {
         Ok(())
     }
 
-    /// Does what the era asks for before the first call.
+    /// Sends what the era requires before the first call.
     pub(crate) fn prepare(&mut self, era: Era) -> Result<()> {
         if era == Era::Legacy {
             self.initialize()?;

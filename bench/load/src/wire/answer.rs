@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn the_right_text_gives_the_id() {
+    fn expected_response_text_gives_the_id() {
         check(r#"{"jsonrpc":"2.0","id":17,"result":{"content":[{"type":"text","text":"hello"}]}}"#, Ok(17));
         check(r#"{"result":{"content":[{"type":"text","text":"hello"}],"isError":false},"id":17}"#, Ok(17));
         check(
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_answer_is_told_apart() {
+    fn wrong_response_is_detected() {
         check(r#"{"result":{"content":[{"text":"hello"}]}}"#, Err("no id"));
         check(r#"{"id":null,"result":{"content":[{"text":"hello"}]}}"#, Err("no id"));
         check(r#"{"id":17,"error":{"code":-32602,"message":"hello"}}"#, Err("no text"));

@@ -49,7 +49,7 @@ impl Client {
     /// Sends `initialize`; the steps are apart so that many connections can be kept busy from one thread.
     pub(crate) fn send_initialize(&mut self) -> Result<()> {
         let target = self.target(Era::Legacy, None);
-        self.send(&post(&target, "initialize", None, &message::initialize(FIRST_ID)))
+        self.send(&post(&target, "initialize", None, &message::initialize(FIRST_ID))?)
     }
 
     /// Receives the answer to `initialize`.
@@ -62,7 +62,7 @@ impl Client {
     /// Sends the end of the handshake.
     pub(crate) fn send_initialized(&mut self, session: &str) -> Result<()> {
         let target = self.target(Era::Legacy, Some(session));
-        self.send(&post(&target, "notifications/initialized", None, &message::initialized()))
+        self.send(&post(&target, "notifications/initialized", None, &message::initialized())?)
     }
 
     /// Receives the empty answer to a notification.
@@ -95,7 +95,7 @@ impl Client {
     /// Opens a modern subscription and waits for its acknowledgement.
     pub(crate) fn open_modern_stream(&mut self) -> Result<()> {
         let target = self.target(Era::Modern, None);
-        self.send(&post(&target, "subscriptions/listen", None, &message::listen(FIRST_ID)))?;
+        self.send(&post(&target, "subscriptions/listen", None, &message::listen(FIRST_ID))?)?;
         self.receive_stream_start(Some("notifications/subscriptions/acknowledged"))
     }
 

@@ -3,7 +3,10 @@
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 
+use anyhow::Result;
+
 use super::message::Era;
+use super::proof::ProofKey;
 
 /// Where the tool is: the address, the path of the endpoint, and what the tool is called there.
 #[derive(Debug, Clone, Copy)]
@@ -13,12 +16,14 @@ pub(crate) struct Place {
     pub(crate) tool: &'static str,
     /// The value of the header `Authorization`, if there is one.
     pub(crate) authorization: Option<&'static str>,
+    /// The key that signs a proof for every request, if the token is bound to one.
+    pub(crate) proof_key: Option<&'static ProofKey>,
 }
 
 /// A server that has the tool itself.
 impl From<SocketAddr> for Place {
     fn from(address: SocketAddr) -> Self {
-        Self { address, path: "/mcp", tool: "echo", authorization: None }
+        Self { address, path: "/mcp", tool: "echo", authorization: None, proof_key: None }
     }
 }
 
@@ -31,14 +36,23 @@ pub(crate) struct Target<'a> {
     pub(crate) session: Option<&'a str>,
 }
 
+/// The name of the header with a proof, and what follows it.
+pub(super) const PROOF_HEADER: &str = "\r\nDPoP: ";
+
 /// Builds a POST; `name` is what the modern header `Mcp-Name` repeats.
-pub(crate) fn post(target: &Target<'_>, method: &str, name: Option<&str>, body: &str) -> Vec<u8> {
+///
+/// # Errors
+/// No proof can be signed.
+pub(crate) fn post(target: &Target<'_>, method: &str, name: Option<&str>, body: &str) -> Result<Vec<u8>> {
     let mut head = format!(
         "POST {} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n",
         target.place.path, target.place.address
     );
     if let Some(authorization) = target.place.authorization {
         push_header(&mut head, "Authorization", authorization);
+    }
+    if let Some(key) = target.place.proof_key {
+        push_header(&mut head, "DPoP", &key.proof()?);
     }
     if target.era == Era::Modern {
         push_header(&mut head, "Mcp-Method", method);
@@ -56,7 +70,7 @@ pub(crate) fn post(target: &Target<'_>, method: &str, name: Option<&str>, body: 
     push_header(&mut head, "Content-Length", &body.len().to_string());
     head.push_str("\r\n");
     head.push_str(body);
-    head.into_bytes()
+    Ok(head.into_bytes())
 }
 
 impl Target<'_> {
@@ -87,11 +101,11 @@ mod tests {
     fn text(era: Era, session: Option<&str>) -> String {
         let address: SocketAddr = "127.0.0.1:80".parse().unwrap();
         let target = Target { place: address.into(), era, session };
-        String::from_utf8(post(&target, "tools/call", Some("echo"), "{}")).unwrap()
+        String::from_utf8(post(&target, "tools/call", Some("echo"), "{}").unwrap()).unwrap()
     }
 
     #[test]
-    fn a_modern_request_repeats_method_name_and_revision_in_headers() {
+    fn modern_request_repeats_method_name_and_revision_in_headers() {
         let request = text(Era::Modern, None);
         for header in ["Mcp-Method: tools/call", "Mcp-Name: echo", "MCP-Protocol-Version: 2026-07-28"] {
             assert!(request.contains(header), "{header} is not in {request}");
@@ -100,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_legacy_request_names_session_and_revision_only_once_it_has_them() {
+    fn legacy_request_has_session_and_revision_headers_once_known() {
         assert!(!text(Era::Legacy, None).contains("Protocol-Version"));
         let request = text(Era::Legacy, Some("s1"));
         assert!(request.contains("Mcp-Session-Id: s1\r\n"));

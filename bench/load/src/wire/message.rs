@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn filler_has_the_asked_size() {
+    fn filler_has_the_requested_size() {
         assert_eq!(filler(16).len(), 16);
         assert_eq!(filler(65_536).len(), 65_536);
     }

@@ -5,6 +5,7 @@ mod call;
 mod client;
 mod http;
 mod message;
+mod proof;
 mod response;
 
 pub(crate) use answer::{check_answer, check_call_answer};
@@ -12,4 +13,5 @@ pub(crate) use call::Call;
 pub(crate) use client::Client;
 pub(crate) use http::{Place, Target};
 pub(crate) use message::{Era, FIRST_ID, filler, initialize, initialized};
+pub(crate) use proof::{ProofKey, coordinates, generate_key, sign, token_header};
 pub(crate) use response::Response;

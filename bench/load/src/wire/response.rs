@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_response_is_complete_only_with_its_last_byte() {
+    fn response_is_complete_only_with_its_last_byte() {
         check_whole(PLAIN, 200, "body");
         check_whole(CHUNKED, 200, "data: 0123456789");
         check_whole("HTTP/1.1 202 Accepted\r\n\r\n", 202, "");
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_http_is_an_error() {
+    fn non_http_response_is_an_error() {
         for bytes in [
             "SSH-2.0\r\n\r\n",
             "HTTP/1.1 2xx\r\n\r\n",

@@ -8,7 +8,6 @@ use super::active_tokens::ActiveTokens;
 use super::dpop_key::DPOP;
 use super::error::AuthorizationError;
 use super::{AuthorizationGrant, Authorizer, challenged, now};
-use crate::flow::FlowTrigger;
 use crate::scopes::ScopeSet;
 use crate::step_up::{AttemptState, AuthDecision, GiveUpReason, TokenUse, decide};
 
@@ -140,7 +139,7 @@ impl<'a> AuthorizedAttempt<'a> {
     }
 }
 
-fn same_tokens(used: Option<&Arc<ActiveTokens>>, current: Option<&Arc<ActiveTokens>>) -> bool {
+pub(super) fn same_tokens(used: Option<&Arc<ActiveTokens>>, current: Option<&Arc<ActiveTokens>>) -> bool {
     match (used, current) {
         (Some(used), Some(current)) => Arc::ptr_eq(used, current),
         (None, None) => true,
@@ -151,10 +150,10 @@ fn same_tokens(used: Option<&Arc<ActiveTokens>>, current: Option<&Arc<ActiveToke
 impl Authorizer {
     /// Returns tokens that have not expired, refreshed if they are about to.
     async fn fresh_tokens(&self) -> Result<Option<Arc<ActiveTokens>>, AuthorizationError> {
-        let Some(active) = self.tokens().await? else { return Ok(None) };
-        if matches!(self.options.grant, AuthorizationGrant::TokenExchange(_)) {
-            return self.exchange_expired(active).await;
+        if let AuthorizationGrant::TokenExchange(setup) = &self.options.grant {
+            return self.exchanged_tokens(setup).await;
         }
+        let Some(active) = self.tokens().await? else { return Ok(None) };
         if !active.tokens.is_due_for_refresh(now()) {
             return Ok(Some(active));
         }
@@ -169,22 +168,6 @@ impl Authorizer {
                 }
                 Err(error) => return Err(error),
             }
-        }
-        Ok(self.current.read().clone())
-    }
-
-    /// Exchanges the caller's token again, if the exchanged one has expired.
-    async fn exchange_expired(
-        &self,
-        active: Arc<ActiveTokens>,
-    ) -> Result<Option<Arc<ActiveTokens>>, AuthorizationError> {
-        if !active.tokens.is_expired(now()) {
-            return Ok(Some(active));
-        }
-        let mut history = self.flight.lock().await;
-        if same_tokens(Some(&active), self.current.read().as_ref()) {
-            let scopes = history.requested.clone();
-            self.authorize(&mut history, FlowTrigger::Login, scopes).await?;
         }
         Ok(self.current.read().clone())
     }

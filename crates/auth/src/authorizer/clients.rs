@@ -2,6 +2,7 @@
 
 use super::Authorizer;
 use super::error::AuthorizationError;
+use super::options::ClientStorage;
 use crate::registration::{ClientRegistration, PreregisteredClient, RegistrationSource};
 use crate::token_store::TokenKey;
 
@@ -25,6 +26,7 @@ impl Authorizer {
         let is_used = |client: &ClientRegistration| {
             let is_its = |key: &TokenKey| key.issuer == client.issuer && key.client_id == client.client_id;
             client.source == RegistrationSource::Preregistered
+                && !client.lacks_secret()
                 && keys.iter().any(|key| key.server_url == self.server_url && is_its(key))
         };
         let stored = self.options.store.load_clients().await?.into_iter().filter(is_used);
@@ -35,6 +37,19 @@ impl Authorizer {
                 credential: client.credential,
             })
             .collect())
+    }
+
+    /// Returns what is stored of the client that tokens were issued to, if anything.
+    pub(super) fn stored_form(&self, client: &ClientRegistration) -> Option<ClientRegistration> {
+        match (client.source, self.options.client_storage) {
+            (RegistrationSource::Dynamic, _)
+            | (RegistrationSource::Preregistered, ClientStorage::WithSecret) => Some(client.clone()),
+            (RegistrationSource::Preregistered, ClientStorage::WithoutSecret) => {
+                Some(client.without_secret())
+            }
+            (RegistrationSource::Preregistered, ClientStorage::Nothing)
+            | (RegistrationSource::ClientDocument, _) => None,
+        }
     }
 
     /// Returns the issuers of earlier tokens for this server.

@@ -31,6 +31,15 @@ pub enum AuthorizationError {
         "authorization: the authorization server demands `private_key_jwt`, and no private key is configured"
     )]
     NoClientKey,
+    /// The client that tokens were issued to has a secret, which this program does not know.
+    #[error(
+        "authorization: the client `{client_id}` has a secret, which is not stored but in the configuration of the \
+         server; use the name of the server, or log in again"
+    )]
+    NoClientSecret {
+        /// The client.
+        client_id: String,
+    },
     /// A file with a credential cannot be read.
     #[error("authorization: {path} cannot be read: {source}")]
     CredentialFile {
@@ -50,6 +59,9 @@ pub enum AuthorizationError {
     /// There is no access token of the caller that could be exchanged.
     #[error("authorization: there is no access token of the caller to exchange")]
     NoSubjectToken,
+    /// The access token of the caller has expired, so that it is not exchanged any more.
+    #[error("authorization: the access token of the caller has expired; repeat the request with a new one")]
+    SubjectTokenExpired,
     /// The token of the caller could not be exchanged.
     #[error("authorization: the token exchange failed at {url}: {failure}")]
     Exchange {

@@ -3,21 +3,21 @@
 //! The token of the caller goes to the configured token endpoint and nowhere else: nothing that the server names is
 //! fetched.
 
-use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use parking_lot::Mutex;
 use trunkline_session::Timestamp;
-use trunkline_transport::Secret;
 use trunkline_transport::dial::AddressPolicy;
 
+use super::active_tokens::ActiveTokens;
+use super::attempt::same_tokens;
+use super::caller_token::{CallerToken, SubjectToken};
 use super::error::AuthorizationError;
 use super::{Authorizer, now, random_bytes};
 use crate::client_assertion::ClientAssertion;
 use crate::endpoint_url::{PlainHttpPolicy, check_endpoint, redacted};
 use crate::fetch::{FetchLimits, Fetcher};
-use crate::flow::{FlowFailure, FlowOutcome};
+use crate::flow::{FlowFailure, FlowOutcome, FlowTrigger};
 use crate::registration::{ClientCredential, PreregisteredClient};
 use crate::scopes::ScopeSet;
 use crate::token_request::{
@@ -40,33 +40,33 @@ pub struct TokenExchangeSetup {
     pub subject_token: SubjectToken,
 }
 
-/// The access token of a caller, which later requests of the same caller replace. Clones are the same.
-#[derive(Clone, Default)]
-pub struct SubjectToken(Arc<Mutex<Option<Secret>>>);
-
-impl SubjectToken {
-    /// Sets the token, and reports whether it is another one than before.
-    pub fn set(&self, token: &Secret) -> bool {
-        let mut current = self.0.lock();
-        let is_new = current.as_ref() != Some(token);
-        if is_new {
-            *current = Some(token.clone());
-        }
-        is_new
-    }
-
-    fn get(&self) -> Option<Secret> {
-        self.0.lock().clone()
-    }
-}
-
-impl fmt::Debug for SubjectToken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("SubjectToken(…)")
-    }
-}
-
 impl Authorizer {
+    /// Returns what the caller's token was exchanged for. It is exchanged again if that has expired, and never after its own
+    /// expiry.
+    pub(super) async fn exchanged_tokens(
+        &self,
+        setup: &TokenExchangeSetup,
+    ) -> Result<Option<Arc<ActiveTokens>>, AuthorizationError> {
+        let caller = setup.subject_token.latest();
+        let check_caller = || caller.as_ref().map_or(Ok(()), CallerToken::check_expiry);
+        check_caller()?;
+        let Some(active) = self.tokens().await? else {
+            // A request without a token would only be refused.
+            let refused = self.standing_refusal(&*self.flight.lock().await);
+            return refused.map_or(Ok(None), Err);
+        };
+        if !active.tokens.is_expired(now()) {
+            return Ok(Some(active));
+        }
+        let mut history = self.flight.lock().await;
+        if same_tokens(Some(&active), self.current.read().as_ref()) {
+            let scopes = history.requested.clone();
+            self.authorize(&mut history, FlowTrigger::Login, scopes).await?;
+        }
+        check_caller()?;
+        Ok(self.current.read().clone())
+    }
+
     /// Exchanges the token of the caller.
     pub(super) async fn exchange(
         &self,
@@ -77,13 +77,14 @@ impl Authorizer {
             url: redacted(&setup.token_endpoint),
             failure: Box::new(failure),
         };
-        let subject_token = setup.subject_token.get().ok_or(AuthorizationError::NoSubjectToken)?;
+        let caller = setup.subject_token.latest().ok_or(AuthorizationError::NoSubjectToken)?;
+        caller.check_expiry()?;
         check_endpoint(&setup.token_endpoint, PlainHttpPolicy::LoopbackOnly)
             .map_err(|error| failed(error.into()))?;
         let no_client = || failed(FlowFailure::NoClient(setup.token_endpoint.clone()));
         let client = self.options.preregistered.first().ok_or_else(no_client)?;
         let grant = TokenGrant::TokenExchange {
-            subject_token,
+            subject_token: caller.token().clone(),
             subject_token_type: ACCESS_TOKEN_TYPE.to_owned(),
             requested_token_type: ACCESS_TOKEN_TYPE.to_owned(),
             audience: setup.audience.clone(),
@@ -108,7 +109,10 @@ impl Authorizer {
             resource: Some(self.server_url.clone()),
             requested: scopes,
         };
-        let tokens = read_exchange(&response, context).map_err(|error| failed(error.into()))?;
+        let tokens =
+            read_exchange(&response, context, caller.expires_at()).map_err(|error| failed(error.into()))?;
+        // The response may have taken longer than the caller's token was valid.
+        caller.check_expiry()?;
         Ok(FlowOutcome { tokens, client: None })
     }
 
@@ -131,11 +135,12 @@ impl Authorizer {
     }
 }
 
-/// Reads the response. A refresh token is not used: the next token is exchanged for the caller's next one, so that it
-/// never outlives the caller's access.
+/// Reads the response. A refresh token is not used, and the token is not used after the end of the caller's own, so that
+/// it never outlives the caller's access.
 fn read_exchange(
     response: &http::Response<bytes::Bytes>,
     context: TokenContext,
+    caller_ends: Option<SystemTime>,
 ) -> Result<TokenSet, TokenResponseError> {
     let mut response = read_token_response(response)?;
     response.refresh_token = None;
@@ -147,10 +152,43 @@ fn read_exchange(
         return Err(TokenResponseError::TokenType(shown(other)));
     }
     let token_type = response.token_type.clone();
-    let tokens = TokenSet::new(response, context, now())?;
+    let mut tokens = TokenSet::new(response, context, now())?;
+    tokens.expires_at = [tokens.expires_at, caller_ends].into_iter().flatten().min();
     match tokens.kind {
         AccessTokenKind::Bearer => Ok(tokens),
         // No key was sent that it could be bound to.
         AccessTokenKind::Dpop => Err(TokenResponseError::TokenType(shown(&token_type))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exchanged_token_ends_with_the_token_of_the_caller_at_the_latest() {
+        let present = now();
+        let after = |seconds: u64| present + Duration::from_secs(seconds);
+        for (stated, caller_ends, latest) in [
+            (r#","expires_in":3600"#, Some(after(60)), after(60)),
+            (r#","expires_in":60"#, Some(after(3600)), after(61)),
+            ("", Some(after(60)), after(60)),
+            ("", None, after(301)),
+        ] {
+            let body = format!(r#"{{"access_token":"a","token_type":"Bearer"{stated}}}"#);
+            let response = http::Response::builder().header("content-type", "application/json");
+            let context = TokenContext {
+                issuer: "https://as.example.com".to_owned(),
+                token_endpoint: "https://as.example.com/token".to_owned(),
+                revocation_endpoint: None,
+                client_id: "hub".to_owned(),
+                resource: None,
+                requested: ScopeSet::default(),
+            };
+            let response = response.body(body.into()).expect("a response");
+            let tokens = read_exchange(&response, context, caller_ends).expect("a token");
+            let ends = tokens.expires_at.expect("it expires");
+            assert!(ends <= latest, "{stated:?} {caller_ends:?}");
+        }
     }
 }

@@ -12,13 +12,13 @@ use crate::token_store::{TokenKey, TokenStoreError};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EndedLogin {
-    /// What its tokens were stored by.
+    /// The storage key.
     pub key: TokenKey,
-    /// Whether they are valid no more.
+    /// The outcome of the revocation.
     pub revocation: RevocationOutcome,
 }
 
-/// What came of revoking tokens. They are removed from the store in any case.
+/// The outcome of revoking tokens. They are removed from the store in any case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RevocationOutcome {
     /// The authorization server accepts them no more.
@@ -73,14 +73,18 @@ impl Authorizer {
             return Ok(RevocationOutcome::Unsupported);
         };
         let fetcher = self.fetcher().await;
+        let failed = |reason: String| {
+            let url = crate::endpoint_url::redacted(endpoint);
+            Ok(RevocationOutcome::Failed { url, reason })
+        };
         for token in [RevokedToken::Refresh, RevokedToken::Access] {
-            let client = client_authentication(&self.options, active).await?;
+            let client = match client_authentication(&self.options, active).await {
+                Ok(client) => client,
+                Err(error @ AuthorizationError::Store(_)) => return Err(error),
+                Err(error) => return failed(error.to_string()),
+            };
             let Some(request) = revocation_request(endpoint, &active.tokens, token, &client) else {
                 continue;
-            };
-            let failed = |reason: String| {
-                let url = crate::endpoint_url::redacted(endpoint);
-                Ok(RevocationOutcome::Failed { url, reason })
             };
             let response = match request {
                 Ok(request) => fetcher.fetch(request).await,

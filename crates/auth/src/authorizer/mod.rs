@@ -9,6 +9,8 @@
 
 mod active_tokens;
 mod attempt;
+mod caller_authorizers;
+mod caller_token;
 mod client_auth;
 mod clients;
 mod discover;
@@ -32,26 +34,29 @@ use std::time::SystemTime;
 use http::HeaderMap;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::OnceCell;
+use tokio::time::Instant;
 use trunkline_http1::Url;
 use trunkline_transport::dial::{AddressPolicy, Dialer};
 
 use self::active_tokens::ActiveTokens;
 pub use self::attempt::AuthorizedAttempt;
+use self::caller_authorizers::CallerAuthorizers;
+pub use self::caller_authorizers::{EXCHANGE_REFUSAL_AGE, MAX_CALLER_TOKENS};
+pub use self::caller_token::{CallerToken, SubjectToken};
 use self::clients::registered_redirect;
 pub use self::discover::LoginDiscovery;
 use self::dpop_key::DpopKey;
 use self::driver::FlowDriver;
 pub use self::error::AuthorizationError;
-pub use self::exchange::{SubjectToken, TokenExchangeSetup};
+pub use self::exchange::TokenExchangeSetup;
 pub use self::logout::{EndedLogin, RevocationOutcome};
-pub use self::options::{AuthorizationGrant, AuthorizationOptions, CredentialSource};
+pub use self::options::{AuthorizationGrant, AuthorizationOptions, ClientStorage, CredentialSource};
 pub use self::pending_login::PendingLogin;
 use crate::challenge::ChallengeList;
 use crate::dpop_nonce::supplied_nonce;
 use crate::fetch::{FetchLimits, Fetcher};
 use crate::flow::{AuthorizationFlow, DpopPolicy, FlowConfig, FlowOutcome, FlowTrigger};
 use crate::pkce::FlowRandom;
-use crate::registration::{ClientRegistration, RegistrationSource};
 use crate::scopes::ScopeSet;
 use crate::step_up::AttemptLog;
 use crate::token_store::{TokenGeneration, TokenKey, TokenStoreError};
@@ -78,6 +83,8 @@ pub struct Authorizer {
     nonce: Mutex<Option<String>>,
     /// What a user has to authorize that this program could not reach.
     pending: Mutex<Option<PendingLogin>>,
+    /// Those of the single tokens of a caller, if they are exchanged.
+    callers: CallerAuthorizers,
 }
 
 /// What was tried so far.
@@ -87,6 +94,8 @@ struct AuthorizationHistory {
     requested: ScopeSet,
     /// Why the last flow failed, if it did.
     last_failure: Option<AuthorizationError>,
+    /// When it failed.
+    failed_at: Option<Instant>,
 }
 
 impl Authorizer {
@@ -110,12 +119,18 @@ impl Authorizer {
             waiting_for_user: AtomicUsize::new(0),
             nonce: Mutex::default(),
             pending: Mutex::default(),
+            callers: CallerAuthorizers::default(),
         }
     }
 
     /// Begins a request. `operation` names what it does, such as `tools/call add`: attempts are counted for each.
     pub fn begin<'a>(&'a self, operation: &'a str) -> AuthorizedAttempt<'a> {
         AuthorizedAttempt::new(self, operation)
+    }
+
+    /// Reports whether requests are authorized with what the tokens of their callers are exchanged for, each with its own.
+    pub fn exchanges_tokens(&self) -> bool {
+        matches!(self.options.grant, AuthorizationGrant::TokenExchange(_))
     }
 
     /// Reports whether a flow waits for a user now, so that timeouts of requests are not due.
@@ -149,6 +164,9 @@ impl Authorizer {
         trigger: FlowTrigger,
         scopes: ScopeSet,
     ) -> Result<(), AuthorizationError> {
+        if let Some(refusal) = self.standing_refusal(history) {
+            return Err(refusal);
+        }
         let outcome = match self.run_flow(trigger.clone(), scopes.clone()).await {
             // A registration that was removed at the server is made again, once.
             Err(AuthorizationError::Flow(error))
@@ -164,6 +182,7 @@ impl Authorizer {
             Err(error) => Err(error),
         };
         history.last_failure = adopted.as_ref().err().cloned();
+        history.failed_at = history.last_failure.is_some().then(Instant::now);
         adopted
     }
 
@@ -227,13 +246,8 @@ impl Authorizer {
     ) -> Result<(), AuthorizationError> {
         let FlowOutcome { tokens, client } = outcome;
         let store = &self.options.store;
-        let is_stored = |client: &&ClientRegistration| match client.source {
-            RegistrationSource::Dynamic => true,
-            RegistrationSource::Preregistered => self.options.stores_client,
-            RegistrationSource::ClientDocument => false,
-        };
-        if let Some(client) = client.as_ref().filter(is_stored) {
-            store.save_client(client).await?;
+        if let Some(client) = client.as_ref().and_then(|client| self.stored_form(client)) {
+            store.save_client(&client).await?;
         }
         let entry = TokenKey {
             principal: self.options.principal.clone(),

@@ -31,9 +31,8 @@ pub struct AuthorizationOptions {
     pub preregistered: Vec<PreregisteredClient>,
     /// The URL of a client metadata document (CIMD) that describes this client.
     pub client_document: Option<ClientDocument>,
-    /// Whether a preregistered client is stored with its secret, so that programs without these options can refresh its
-    /// tokens. By default not.
-    pub stores_client: bool,
+    /// What of a preregistered client is stored with its tokens. By default nothing.
+    pub client_storage: ClientStorage,
     /// The client's private key, for `private_key_jwt`.
     pub client_key: Option<Arc<SigningKey>>,
     /// The only issuer that is used. By default the one that the server names.
@@ -45,6 +44,17 @@ pub struct AuthorizationOptions {
     /// Whether URLs that the server names may point into private networks and to this machine, even if the server itself is
     /// on the public internet. For development.
     pub allows_private_addresses: bool,
+}
+
+/// What of a preregistered client is stored with its tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientStorage {
+    /// Nothing.
+    Nothing,
+    /// How it authenticates, but not its secret: a program that does not know the secret reports that, and sends nothing.
+    WithoutSecret,
+    /// The secret too, so that programs without these options can refresh its tokens.
+    WithSecret,
 }
 
 /// How tokens are obtained.
@@ -92,7 +102,7 @@ impl AuthorizationOptions {
             client_name: "trunkline".to_owned(),
             preregistered: Vec::new(),
             client_document: None,
-            stores_client: false,
+            client_storage: ClientStorage::Nothing,
             client_key: None,
             issuer: None,
             scopes: ScopeSet::default(),

@@ -66,7 +66,8 @@ impl Authorizer {
         Ok(is_new)
     }
 
-    /// Authorizes a refused operation. If that needs a user who cannot be reached, it is pending, and is no attempt.
+    /// Authorizes a refused operation. If that needs a user who cannot be reached, it is pending, and is no attempt; nor is
+    /// a token exchange that failed, since the server got no new token.
     pub(super) async fn authorize_operation(
         &self,
         history: &mut AuthorizationHistory,
@@ -75,6 +76,9 @@ impl Authorizer {
         scopes: ScopeSet,
     ) -> Result<(), AuthorizationError> {
         let outcome = self.authorize(history, trigger.clone(), scopes.clone()).await;
+        if matches!(outcome, Err(AuthorizationError::Exchange { .. })) {
+            self.attempts.lock().forgive(&self.server_url, operation);
+        }
         if outcome.as_ref().is_err_and(AuthorizationError::needs_login) {
             self.attempts.lock().forgive(&self.server_url, operation);
             let operation = operation.to_owned();

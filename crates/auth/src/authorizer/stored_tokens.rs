@@ -1,4 +1,4 @@
-//! What the store has for a server, compared with what is in use.
+//! Compares the stored tokens with those in use.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use super::error::AuthorizationError;
 use super::{AuthorizationHistory, Authorizer};
 use crate::token_store::{TokenKey, TokenStore};
 
-/// What happened in the store to tokens in use.
+/// How the stored tokens changed.
 #[derive(Debug)]
 pub(super) enum StoredTokenState {
     /// Nothing.
@@ -35,7 +35,7 @@ impl StoredTokenState {
 }
 
 impl Authorizer {
-    /// Uses the tokens of the store, and reports whether they are others than before.
+    /// Adopts the stored tokens; reports whether they differ.
     pub(super) async fn adopt_stored(
         &self,
         history: &mut AuthorizationHistory,

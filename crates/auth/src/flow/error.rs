@@ -111,7 +111,7 @@ impl FlowFailure {
     }
 }
 
-/// Metadata that were looked for in vain.
+/// A metadata URL that was tried without success.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MetadataAttempt {
     /// The URL, without its query.
@@ -158,7 +158,7 @@ impl FlowError {
         self.has_metadata
     }
 
-    /// Returns the metadata that were looked for in vain before.
+    /// Returns the metadata URLs that were tried without success.
     pub fn attempts(&self) -> &[MetadataAttempt] {
         &self.attempts
     }

@@ -44,7 +44,7 @@ fn stores() -> Vec<(Arc<dyn TokenStore>, Option<tempfile::TempDir>)> {
 }
 
 #[tokio::test]
-async fn a_write_over_a_newer_generation_is_a_conflict() {
+async fn write_over_newer_generation_is_a_conflict() {
     for (store, _folder) in stores() {
         let key = key("u", "https://h");
         assert_eq!(store.load(&key).await, Ok(None));
@@ -131,7 +131,7 @@ pub(super) async fn still_waits(waiting: &mut StoreFuture<'_, TokenLock>, store:
 }
 
 #[tokio::test]
-async fn a_refresh_of_a_key_waits_for_another() {
+async fn concurrent_refreshes_of_one_key_are_serialized() {
     for (store, _folder) in stores() {
         let key = key("u", "https://h");
         let held = store.lock(&key).await.unwrap();
@@ -154,7 +154,7 @@ async fn no_debug_output_of_a_store_has_a_token() {
 }
 
 #[test]
-fn a_store_is_bounded() {
+fn token_store_is_bounded() {
     let mut entries = entries::TokenEntries::default();
     let set = tokens("t", None, 1);
     for n in 0..MAX_STORED_ENTRIES {

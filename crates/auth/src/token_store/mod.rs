@@ -28,7 +28,7 @@ pub const MAX_STORED_ENTRIES: usize = 10_000;
 /// The principal of credentials that all principals share.
 pub const SHARED_PRINCIPAL: &str = "*";
 
-/// What a set of tokens is stored by.
+/// The key of a token set.
 ///
 /// Two principals never share an entry; [`SHARED_PRINCIPAL`] is for credentials that belong to none.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -143,7 +143,7 @@ async fn network_errors_keep_the_tokens() {
 }
 
 #[tokio::test]
-async fn a_cancelled_call_does_not_lose_the_rotated_token() {
+async fn cancelled_call_keeps_the_rotated_token() {
     let (_folder, path) = create();
     let endpoint = TokenEndpoint::start_silent().await;
     let store = open(&path);
@@ -188,7 +188,7 @@ async fn invalid_grant_after_a_lost_race_uses_the_stored_tokens() {
 }
 
 #[tokio::test]
-async fn a_rejected_refresh_token_is_never_sent_again() {
+async fn rejected_refresh_token_is_never_sent_again() {
     let (_folder, path) = create();
     let endpoint = TokenEndpoint::start().await;
     let store = open(&path);

@@ -53,7 +53,7 @@ fn default_endpoints_are_not_used_after_an_issuer_mismatch() {
 }
 
 #[test]
-fn a_server_without_authorization_fails_at_registration_and_lists_what_was_tried() {
+fn server_without_metadata_fails_at_registration_with_all_attempts() {
     let error = CannedServer::new().run(config(), challenged("Bearer")).unwrap_err();
     assert_eq!(error.step(), FlowStep::Registration);
     let text = error.to_string();

@@ -107,7 +107,7 @@ fn enterprise_authorization_exchanges_an_id_token_for_an_assertion() {
 }
 
 #[test]
-fn a_workload_presents_its_assertion_once() {
+fn workload_presents_its_assertion_once() {
     let grant = FlowGrant::WorkloadIdentity { assertion: Secret::new("platform-jwt") };
     let mut server = server_without_user();
     let mut anonymous = config();
@@ -152,7 +152,7 @@ fn dpop_is_used_if_both_servers_announce_it() {
 }
 
 #[test]
-fn a_demanded_nonce_repeats_the_token_request_with_a_new_assertion() {
+fn demanded_nonce_repeats_the_token_request_with_a_new_assertion() {
     let mut server = server_without_user();
     server.json(TOKEN, 200, r#"{"access_token":"t","token_type":"DPoP"}"#);
     let demand = Response::builder().status(400).header("DPoP-Nonce", "n1");
@@ -166,7 +166,7 @@ fn a_demanded_nonce_repeats_the_token_request_with_a_new_assertion() {
 }
 
 #[test]
-fn a_token_without_dpop_is_refused_where_it_is_required() {
+fn token_without_dpop_is_refused_where_required() {
     let mut server = CannedServer::usual();
     let mut config = config();
     config.dpop = DpopPolicy::Required;

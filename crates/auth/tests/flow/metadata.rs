@@ -92,7 +92,7 @@ fn metadata_are_found_in_every_variant() {
 }
 
 #[test]
-fn a_root_resource_is_sent_as_it_is_written() {
+fn root_resource_is_sent_verbatim() {
     for resource in ["http://localhost:1", "http://localhost:1/"] {
         let mut server = CannedServer::usual();
         let body = format!(r#"{{"resource":"{resource}","authorization_servers":["https://as.example"]}}"#);
@@ -134,7 +134,7 @@ fn metadata_of_another_issuer_are_not_used() {
 }
 
 #[test]
-fn an_authorization_server_without_s256_is_refused() {
+fn authorization_server_without_s256_is_refused() {
     let mut server = CannedServer::usual();
     server.callback = None;
     let body = r#"{"issuer":"https://as.example","authorization_endpoint":"https://as.example/authorize",
@@ -155,7 +155,7 @@ fn html_in_the_place_of_metadata_counts_as_missing() {
 }
 
 #[test]
-fn the_next_authorization_server_is_tried_if_one_is_down() {
+fn next_authorization_server_is_tried_if_one_is_down() {
     let mut server = CannedServer::usual();
     let body = format!(
         r#"{{"resource":"{MCP}","authorization_servers":["http://plain.example","https://down.example","https://as.example"]}}"#
@@ -178,7 +178,7 @@ fn errors_list_where_metadata_were_looked_for() {
 }
 
 #[test]
-fn a_configured_issuer_is_the_only_one_that_is_used() {
+fn only_the_configured_issuer_is_used() {
     let pinned = |issuer: &str| {
         let mut config = config();
         config.issuer = Some(issuer.to_owned());
@@ -195,7 +195,7 @@ fn a_configured_issuer_is_the_only_one_that_is_used() {
 }
 
 #[test]
-fn a_server_without_tls_is_not_authorized_at() {
+fn authorization_server_without_tls_is_refused() {
     let mut config = config();
     config.server_url = "http://mcp.example/mcp".to_owned();
     let error = CannedServer::usual().run(config, challenged("Bearer")).unwrap_err();

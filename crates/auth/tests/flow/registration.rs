@@ -11,7 +11,7 @@ use crate::driver::{CannedServer, MCP, REDIRECT, challenged, config, server_docu
 const CLIENT_URL: &str = "https://conformance-test.local/client-metadata.json";
 
 #[test]
-fn a_client_metadata_document_is_used_if_the_server_supports_it() {
+fn client_metadata_document_is_used_if_supported() {
     for (extra, expected) in
         [(r#","client_id_metadata_document_supported":true"#, CLIENT_URL), ("", "dynamic")]
     {
@@ -26,7 +26,7 @@ fn a_client_metadata_document_is_used_if_the_server_supports_it() {
 }
 
 #[test]
-fn a_preregistered_client_authenticates_with_its_secret() {
+fn preregistered_client_authenticates_with_its_secret() {
     let mut server = CannedServer::usual();
     let body =
         server_document("https://as.example", "https://as.example", "").replace("registration_endpoint", "x");
@@ -75,7 +75,7 @@ fn token_requests_use_the_method_that_the_server_lists() {
 }
 
 #[test]
-fn a_new_authorization_server_gets_a_new_registration() {
+fn new_authorization_server_gets_a_new_registration() {
     let mut server = CannedServer::usual();
     let body = r#"{"client_id":"first","client_secret":"first-secret"}"#;
     server.json("POST https://as.example/register", 201, body);
@@ -109,7 +109,7 @@ fn a_new_authorization_server_gets_a_new_registration() {
 }
 
 #[test]
-fn a_refused_registration_is_reported_with_its_error() {
+fn refused_registration_is_reported_with_its_error() {
     let mut server = CannedServer::usual();
     let body = r#"{"error":"invalid_client_metadata","error_description":"no native clients"}"#;
     server.json("POST https://as.example/register", 400, body);

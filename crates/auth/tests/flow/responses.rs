@@ -8,7 +8,7 @@ use trunkline_auth::pkce::FlowRandom;
 use crate::driver::{CannedServer, challenged, config, now};
 
 #[test]
-fn the_issuer_of_the_response_decides_whether_the_code_is_used() {
+fn code_is_used_only_with_the_expected_response_issuer() {
     const SUPPORTED: &str = r#","authorization_response_iss_parameter_supported":true"#;
     let table = [
         ("iss-supported", SUPPORTED, "&iss=https%3A%2F%2Fas.example", None),
@@ -37,7 +37,7 @@ fn the_issuer_of_the_response_decides_whether_the_code_is_used() {
 }
 
 #[test]
-fn a_response_to_another_request_leaves_the_flow_waiting() {
+fn response_to_another_request_leaves_the_flow_waiting() {
     let mut server = CannedServer::usual();
     let mut flow = page_of(&mut server);
     let error = flow.on_callback(&AuthorizationCallback::from_query("code=evil&state=other")).unwrap_err();

@@ -1,6 +1,8 @@
 //! Trusted issuers over HTTP.
 
 #[cfg(test)]
+mod exchange;
+#[cfg(test)]
 mod fetches;
 #[cfg(test)]
 #[allow(clippy::needless_pass_by_value, reason = "claims are written where they are used")]

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::unix::OwnedReadHalf;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -204,7 +205,14 @@ where
         let Ok(Ok(1..)) = read else { return };
         let is_whole = line.ends_with(b"\n");
         let answered = match serde_json::from_slice(&line) {
-            Ok(request) if is_whole => answer(request).await,
+            Ok(request) if is_whole => {
+                // A client that has gone, such as a cancelled login, must not keep its place until the login ends.
+                let is_wait = matches!(request, AdminRequest::AwaitLogin { .. });
+                tokio::select! {
+                    answered = answer(request) => answered,
+                    () = closed(&mut reader), if is_wait => return,
+                }
+            }
             Ok(_) | Err(_) => {
                 let what = "unknown admin request".to_owned();
                 AdminResponse::Failed(AdminFailure { kind: AdminFailureKind::Request, what })
@@ -220,8 +228,20 @@ where
     }
 }
 
+/// Waits until the client closes the connection, or its sending side.
+async fn closed(reader: &mut BufReader<OwnedReadHalf>) {
+    if let Ok([_, ..]) = reader.fill_buf().await {
+        // It is the next request, and the client waits for its response.
+        std::future::pending::<()>().await;
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use tokio::sync::Semaphore;
+
     use super::*;
 
     /// Makes a folder of this test's own.
@@ -233,7 +253,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_not_a_socket_is_left_alone() {
+    async fn non_socket_file_is_not_replaced() {
         let folder = folder("socket-other");
         let (file, link) = (folder.join("notes.txt"), folder.join("link"));
         std::fs::write(&file, "precious").unwrap();
@@ -244,6 +264,48 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "precious");
         assert_eq!(std::fs::read_link(&link).unwrap(), file);
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 2, "nothing else is left there");
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[tokio::test]
+    async fn closed_connections_end_their_wait_for_a_login() {
+        let folder = folder("socket-waits");
+        let socket = AdminSocket::bind(&folder.join("hub.sock")).unwrap();
+        let path = socket.path().to_owned();
+        let waiting = Arc::new(Semaphore::new(0));
+        let begun = waiting.clone();
+        let serving = tokio::spawn(async move {
+            let answer = move |request| {
+                let begun = begun.clone();
+                async move {
+                    if matches!(request, AdminRequest::AwaitLogin { .. }) {
+                        begun.add_permits(1);
+                        std::future::pending::<()>().await;
+                    }
+                    AdminResponse::Done
+                }
+            };
+            socket.serve(answer).await
+        });
+        let send = async |request: AdminRequest| {
+            let mut stream = UnixStream::connect(&path).await.unwrap();
+            let line = format!("{}\n", serde_json::to_string(&request).unwrap());
+            stream.write_all(line.as_bytes()).await.unwrap();
+            stream
+        };
+        let mut cancelled = Vec::new();
+        for _ in 0..MAX_CONNECTIONS {
+            cancelled.push(send(AdminRequest::AwaitLogin { link: "link".to_owned() }).await);
+        }
+        let all = waiting.acquire_many(u32::try_from(MAX_CONNECTIONS).unwrap()).await.unwrap();
+        drop((all, cancelled));
+        let mut next = send(AdminRequest::Reload).await;
+        let mut answered = String::new();
+        next.shutdown().await.unwrap();
+        let read = timeout(Duration::from_secs(60), next.read_to_string(&mut answered)).await;
+        assert!(read.is_ok_and(|read| read.is_ok()), "all places are still taken");
+        assert_eq!(answered, "\"done\"\n");
+        serving.abort();
         std::fs::remove_dir_all(folder).unwrap();
     }
 

@@ -1,4 +1,4 @@
-//! Where a hub listens for those who run it.
+//! The path of a hub's admin socket.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sockets_are_in_the_folder_of_the_session_or_else_in_that_of_state() {
+    fn admin_sockets_are_in_the_runtime_or_else_the_state_folder() {
         for (variables, expected) in [
             (&[("XDG_RUNTIME_DIR", "/run/user/1"), ("HOME", "/h")][..], Some("/run/user/1/trunkline")),
             (&[("XDG_RUNTIME_DIR", "/run/gone"), ("HOME", "/h")], Some("/h/.local/state/trunkline/run")),

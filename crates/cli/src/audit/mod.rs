@@ -5,9 +5,12 @@
 //! - Every call is one line, and no line contains a secret: `audit_log_has_one_line_per_call_without_secrets`.
 //! - A line that cannot be written in time is dropped; calls do not wait for it:
 //!   `audit_lines_are_dropped_when_the_writer_queue_is_full`.
+//! - A file that is not the user's own is not written to: `audit_file_of_others_is_refused`.
+//! - A path that leads elsewhere later is not followed: `reopened_audit_log_is_not_written_elsewhere`.
 //! - With `on_failure = "refuse"` no call is made once a line was lost, until the file can be written again:
 //!   `calls_are_refused_while_the_audit_log_cannot_be_written`.
 
+mod audit_file;
 mod record;
 mod writer;
 

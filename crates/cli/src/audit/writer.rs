@@ -1,4 +1,4 @@
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,7 +9,11 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use serde_json::json;
 
+use super::audit_file::open_append;
 use super::record::timestamp;
+use crate::link_target::{LinkTarget, follow_links};
+use crate::process_counter::ProcessCounter;
+use crate::terminal::escape_line;
 
 /// The lines that wait for a slow disk. Further ones are lost, and how many were is written.
 const MAX_QUEUED_LINES: usize = 4096;
@@ -40,14 +44,15 @@ impl AuditWriter {
     pub(super) fn spawn(path: &Path) -> io::Result<Self> {
         // Whatever folder is the current one later, the file stays the same.
         let path = std::path::absolute(path)?;
+        let target = follow_links(&path);
         let file = open_append(&path)?;
         let (lines, orders) = sync_channel(MAX_QUEUED_LINES);
         let (end, ended) = channel();
         let lost = Arc::new(AtomicU64::new(0));
         let is_healthy = Arc::new(AtomicBool::new(true));
         let file = BufWriter::new(file);
-        let scribe =
-            AuditWriterThread { path, file, dropped: lost.clone(), is_healthy: Arc::clone(&is_healthy) };
+        let (dropped, health) = (Arc::clone(&lost), Arc::clone(&is_healthy));
+        let scribe = AuditWriterThread { path, target, file, dropped, is_healthy: health };
         std::thread::Builder::new().name("audit".to_owned()).spawn(move || {
             scribe.run(&orders);
             // The receiver may have been dropped.
@@ -64,6 +69,7 @@ impl AuditWriter {
             lines.try_send(AuditWriterCommand::Line(line))
         {
             self.dropped.fetch_add(1, Ordering::Relaxed);
+            ProcessCounter::LostAuditLines.add(1);
             self.is_healthy.store(false, Ordering::Release);
         }
     }
@@ -97,6 +103,8 @@ impl AuditWriter {
 
 struct AuditWriterThread {
     path: PathBuf,
+    /// Where the path led when the file was opened first: the file that was trusted.
+    target: LinkTarget,
     file: BufWriter<File>,
     dropped: Arc<AtomicU64>,
     is_healthy: Arc<AtomicBool>,
@@ -119,27 +127,44 @@ impl AuditWriterThread {
             AuditWriterCommand::Line(line) => {
                 let lost = self.dropped.swap(0, Ordering::Relaxed);
                 if lost > 0 {
-                    let told = json!({ "time": timestamp(), "lost": lost });
-                    self.write(format!("{told}\n").as_bytes(), lost);
+                    let record = json!({ "time": timestamp(), "lost": lost });
+                    self.write(format!("{record}\n").as_bytes(), lost);
                 }
-                self.write(&line, 1);
+                if !self.write(&line, 1) {
+                    ProcessCounter::LostAuditLines.add(1);
+                }
             }
             // The flush that follows every order finds out.
             AuditWriterCommand::Probe => {}
-            AuditWriterCommand::Reopen => match self.file.flush().and_then(|()| open_append(&self.path)) {
-                Ok(file) => self.file = BufWriter::new(file),
-                Err(error) => self.log_health_change(Err(error)),
-            },
+            AuditWriterCommand::Reopen => self.reopen(),
         }
     }
 
-    /// Writes to the buffer, and counts the calls of a text that does not fit any more. That it reaches the file is known only
-    /// after a flush.
-    fn write(&mut self, text: &[u8], calls: u64) {
-        if let Err(error) = self.file.write_all(text) {
-            self.dropped.fetch_add(calls, Ordering::Relaxed);
-            self.log_health_change(Err(error));
+    /// Opens the file again. A path that leads elsewhere by now is not followed, since the user has not trusted that file.
+    fn reopen(&mut self) {
+        let target = follow_links(&self.path);
+        if target.path != self.target.path {
+            let (path, target) = (self.path.display().to_string(), target.path.display().to_string());
+            tracing::error!(
+                "the audit log {} leads to {} by now, which is not opened; lines go on to the file that is open, and a restart follows the link",
+                escape_line(&path),
+                escape_line(&target)
+            );
+            return;
         }
+        match self.file.flush().and_then(|()| open_append(&self.path)) {
+            Ok(file) => self.file = BufWriter::new(file),
+            Err(error) => self.log_health_change(Err(error)),
+        }
+    }
+
+    /// Writes to the buffer, and counts the calls of a text that does not fit any more; reports whether it fits. That it
+    /// reaches the file is known only after a flush.
+    fn write(&mut self, text: &[u8], calls: u64) -> bool {
+        let Err(error) = self.file.write_all(text) else { return true };
+        self.dropped.fetch_add(calls, Ordering::Relaxed);
+        self.log_health_change(Err(error));
+        false
     }
 
     /// Logs once that the file cannot be written, and once that it can again.
@@ -157,14 +182,6 @@ impl AuditWriterThread {
     }
 }
 
-fn open_append(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.create(true).append(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -179,6 +196,7 @@ mod tests {
         let file = BufWriter::new(open_append(&path).unwrap());
         let scribe = AuditWriterThread {
             path: path.clone(),
+            target: follow_links(&path),
             file,
             dropped: lost,
             is_healthy: Arc::new(AtomicBool::new(true)),
@@ -191,8 +209,27 @@ mod tests {
         let written = std::fs::read_to_string(&path).unwrap();
         let lines: Vec<&str> = written.lines().collect();
         assert_eq!((lines.len(), lines[1], lines[2]), (3, "first", "second"), "{written}");
-        let told: serde_json::Value = serde_json::from_str(lines[0]).unwrap();
-        assert_eq!(told["lost"], 3);
+        let record: serde_json::Value = serde_json::from_str(lines[0]).unwrap();
+        assert_eq!(record["lost"], 3);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn reopened_audit_log_is_not_written_elsewhere() {
+        let folder = std::env::temp_dir().join(format!("trunkline-audit-link-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        let (path, moved, other) = (folder.join("log"), folder.join("log.1"), folder.join("other"));
+        let writer = AuditWriter::spawn(&path).unwrap();
+        writer.write(b"first\n".to_vec());
+        std::fs::rename(&path, &moved).unwrap();
+        std::os::unix::fs::symlink("other", &path).unwrap();
+        writer.reopen();
+        writer.write(b"second\n".to_vec());
+        writer.close();
+        assert!(!other.exists());
+        assert_eq!(std::fs::read_to_string(&moved).unwrap(), "first\nsecond\n");
         std::fs::remove_dir_all(&folder).unwrap();
     }
 
@@ -206,7 +243,9 @@ mod tests {
             is_healthy: Arc::new(AtomicBool::new(true)),
             ended: Mutex::new(ended),
         };
+        let before = ProcessCounter::LostAuditLines.get();
         (0..5).for_each(|_| writer.write(Vec::new()));
+        assert!(ProcessCounter::LostAuditLines.get() >= before + 4);
         assert_eq!(writer.dropped.load(Ordering::Relaxed), 4);
         drop(orders);
     }

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn now_is_in_utc_or_in_the_zone_that_is_asked_for() {
+    fn now_is_in_utc_or_in_the_requested_zone() {
         for (timezone, expected) in [
             (None, "2026-01-15T23:30:00+00:00"),
             (Some("UTC"), "2026-01-15T23:30:00+00:00"),
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_moment_has_its_weekday_and_the_name_of_its_zone() {
+    fn time_has_weekday_and_zone_name() {
         let asked = TimeNowInput { timezone: Some("Asia/Tokyo".into()) };
         let moment = asked.respond(NOW.parse().unwrap()).unwrap();
         assert_eq!((moment.weekday.as_str(), moment.timezone.as_str()), ("Friday", "Asia/Tokyo"));

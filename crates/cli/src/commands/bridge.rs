@@ -44,7 +44,7 @@ pub(crate) struct BridgeArgs {
     #[command(flatten)]
     target: TargetArgs,
     #[command(flatten)]
-    reach: TargetOptionArgs,
+    target_options: TargetOptionArgs,
     /// Serve HTTP instead of stdio, on HOST:PORT, :PORT or PORT;
     /// port 0 picks a free one
     #[arg(verbatim_doc_comment, long = "http", value_name = "ADDR", help_heading = HTTP_HEADING)]
@@ -62,9 +62,9 @@ pub(crate) fn run(args: &BridgeArgs) -> Result<(), CliFailure> {
     words.expect_end()?;
     let transport = args.address.as_ref().map_or(ServeTransport::Stdio, ServeTransport::Http);
     transport.init_logging(&args.edge)?;
-    let resolved = resolve(&args.reach, words.target)?;
+    let resolved = resolve(&args.target_options, words.target)?;
     announce(&resolved, transport);
-    let only = SingleServerConnector::new(ConnectSettings::new(&args.reach, &resolved)?);
+    let only = SingleServerConnector::new(ConnectSettings::new(&args.target_options, &resolved)?);
     in_runtime(transport, async |signals| bridge(args, transport, &resolved, only, signals).await)
 }
 
@@ -90,18 +90,18 @@ async fn bridge(
     let shutdown = ProcessShutdown::default();
     let mut options = args.edge.host_options(&shutdown)?;
     let metrics = transport.enable_metrics(&mut options);
-    let vault = args.reach.config.as_ref().or(resolved.config_file.as_ref());
+    let vault = args.target_options.config.as_ref().or(resolved.config_file.as_ref());
     let vault = vault.map(|path| VaultSettings::of_config(path)).transpose()?.flatten();
     let logins = user_logins(transport.anonymous_clients(&args.edge, false), vault.as_ref())?;
-    let store = transport.open_store(&args.edge, &mut options, None)?;
+    let store = transport.open_store(&args.edge, &mut options, None).await?;
     // The bridge connects to its server before it responds to clients.
     let hub = tokio::select! {
         hub = connect(args, transport, resolved, only, &logins) => hub?,
         _ = signals.next() => return Err(interrupted()),
     };
     let host = Host::new(hub.clone(), options).map_err(|error| CliFailure::new(ExitReason::Failed, error))?;
-    let offer = escape_line(&resolved.label).into_owned();
-    let serving = PreparedService::new(&args.edge, offer, host, metrics, shutdown)
+    let label = escape_line(&resolved.label).into_owned();
+    let serving = PreparedService::new(&args.edge, label, host, metrics, shutdown)
         .with_logins(Some(logins))
         .with_store(store);
     let served = serving.serve(transport, signals).await;
@@ -122,7 +122,7 @@ async fn connect(
         Some(server) => server.clone(),
         None => placeholder_config(resolved, &only.settings)?,
     };
-    server.timeout = args.reach.timeout.or(server.timeout);
+    server.timeout = args.target_options.timeout.or(server.timeout);
     let limits = HubLimits { message_bytes: args.edge.max_upstream_message, ..HubLimits::default() };
     let anonymous = transport.anonymous_clients(&args.edge, false);
     let connector = Arc::new(only.clone());
@@ -138,7 +138,7 @@ async fn connect(
 
 /// Reads the access rules of the file that was named, or in which the server was found.
 fn access_rules(args: &BridgeArgs, resolved: &ResolvedTarget) -> Result<AccessRules, CliFailure> {
-    let file = args.reach.config.as_ref().or(resolved.config_file.as_ref());
+    let file = args.target_options.config.as_ref().or(resolved.config_file.as_ref());
     let Some(path) = file.filter(|path| ConfigFormat::of(path) == ConfigFormat::Toml) else {
         return Ok(AccessRules::default());
     };

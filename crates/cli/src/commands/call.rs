@@ -4,8 +4,8 @@ use clap::Args;
 use trunkline_client::{ProgressUpdate, argument_error};
 
 use crate::connect::{
-    AnswerArgs, CommandSession, ConnectArgs, TargetArgs, call_failure, print_stdout, read_input, target_help,
-    with_session,
+    AnswerArgs, CommandSession, CommandWords, ConnectArgs, TargetArgs, call_failure, print_stdout,
+    read_input, target_help, with_session,
 };
 use crate::exit::{CliFailure, ExitReason};
 use crate::render::{ContentPiece, SaveSelection, SaveTarget, one_line, pieces_of_call, save};
@@ -54,22 +54,21 @@ pub(crate) struct CallArgs {
 pub(crate) fn run(args: &CallArgs) -> Result<(), CliFailure> {
     let mut words = args.target.parse_for(&args.connect)?;
     let name = words.next_word("TOOL")?;
-    with_session(&args.connect, &args.ask, words.target, async |session| {
-        call(args, &name, &words.rest, session).await
-    })
+    let target = words.target.clone();
+    with_session(&args.connect, &args.ask, target, async |session| call(args, &name, &words, session).await)
 }
 
 async fn call(
     args: &CallArgs,
     name: &str,
-    words: &[String],
+    words: &CommandWords,
     session: &CommandSession,
 ) -> Result<(), CliFailure> {
     let tools = session.client.tools().await.map_err(call_failure)?;
     let Some(tool) = tools.iter().find(|tool| tool.name == name) else {
         let left_out = tools.skipped.iter().find(|left_out| left_out.name == name);
         return Err(left_out.map_or_else(
-            || unknown_tool(name, &tools),
+            || unknown_tool(name, &tools, words.hub.as_ref()),
             |left_out| {
                 CliFailure::new(
                     ExitReason::Failed,
@@ -79,7 +78,7 @@ async fn call(
         ));
     };
     let shape = ValueShape::from_schema(&tool.input_schema);
-    let arguments = read_arguments(words, args.json_args.as_deref(), &shape, &mut read_input)
+    let arguments = read_arguments(&words.rest, args.json_args.as_deref(), &shape, &mut read_input)
         .map_err(|failure| failure.or_hint(tool_signature(tool)))?;
     if let Some(problem) = argument_error(&tool.input_schema, &arguments).filter(|_| !args.no_check) {
         return Err(CliFailure::new(ExitReason::Usage, format!("invalid arguments of `{name}`: {problem}"))
@@ -127,8 +126,8 @@ pub(crate) fn show_pieces(
     session: &CommandSession,
 ) -> Result<(), CliFailure> {
     if let Some(out) = out {
-        let (rest, told) = save(pieces, out, which, stem)?;
-        for line in told {
+        let (rest, messages) = save(pieces, out, which, stem)?;
+        for line in messages {
             session.screen.print(&format!("{line}\n"));
         }
         pieces = rest;

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_to_complete_has_a_name_and_a_start() {
+    fn completion_needs_name_and_prefix() {
         let read = |words: &[&str]| {
             let words: Vec<_> = words.iter().map(ToString::to_string).collect();
             completion("review", &words).map(drop).map_err(|failure| failure.to_string())

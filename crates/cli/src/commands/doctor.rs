@@ -49,7 +49,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<(), CliFailure> {
 
 async fn examine(args: &DoctorArgs, target: Target, signals: &mut Signals) -> Result<(), CliFailure> {
     let mut report = DoctorReport::default();
-    let resolved = match resolve(&args.connect.reach, target) {
+    let resolved = match resolve(&args.connect.target_options, target) {
         Ok(resolved) => resolved,
         Err(failure) => {
             report.problem("configuration", &failure.to_string());
@@ -84,14 +84,14 @@ fn print_report(args: &DoctorArgs, report: &DoctorReport) -> Result<(), CliFailu
     print_stdout(&text)
 }
 
-/// Goes the whole way; what is found on it is in the report, however far it leads.
+/// Runs all checks; the report has every finding.
 async fn run_checks(
     args: &DoctorArgs,
     resolved: &ResolvedTarget,
     screen: &Arc<StderrScreen>,
     report: &mut DoctorReport,
 ) -> Result<Client, CliFailure> {
-    check_reachability(resolved, args.connect.reach.timeout, report).await?;
+    check_reachability(resolved, args.connect.target_options.timeout, report).await?;
     let input_handler = TerminalInputHandler::new(&args.connect, &AnswerArgs::default(), Arc::clone(screen))?;
     let strays = StrayOutput::default();
     let builder = {
@@ -105,8 +105,8 @@ async fn run_checks(
             },
         )
     };
-    let shown = has_credentials(&args.connect.reach, resolved);
-    let login = LoginTarget::new(resolved, args.connect.reach.config.as_deref());
+    let shown = has_credentials(&args.connect.target_options, resolved);
+    let login = LoginTarget::new(resolved, args.connect.target_options.config.as_deref());
     let begun = Instant::now();
     let client = match builder.connect(resolved.target.clone()).await {
         Ok(client) => client,

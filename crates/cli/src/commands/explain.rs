@@ -57,8 +57,8 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<(), CliFailure> {
     // Without arguments it is shown as it would run without any, if it would.
     let prepared = command.prepare(&arguments).ok();
     if args.json {
-        let told = as_json(command, prepared.as_ref(), file.commands.policy());
-        return print_stdout(&format!("{}\n", one_line(&RawJson::from(&told))));
+        let description = as_json(command, prepared.as_ref(), file.commands.policy());
+        return print_stdout(&format!("{}\n", one_line(&RawJson::from(&description))));
     }
     print_stdout(&as_text(command, prepared.as_ref(), file.commands.policy()))
 }

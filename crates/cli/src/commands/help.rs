@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_topic_that_is_nearly_right_is_suggested() {
+    fn nearly_correct_topic_is_suggested() {
         let failure = run(&HelpArgs { topic: Some("target".to_owned()) }).unwrap_err();
         assert!(failure.to_string().contains("did you mean `targets`?"), "{failure}");
     }

@@ -109,9 +109,9 @@ fn capabilities(capabilities: &ServerCapabilities) -> serde_json::Value {
 /// Summarizes the capabilities of a server.
 pub(crate) fn capability_summary(capabilities: &ServerCapabilities) -> String {
     let words_of = |name: &str, changes: bool, content: bool| {
-        let told = [(changes, "listChanged"), (content, "subscribe")];
-        let told: Vec<_> = told.iter().filter(|(is, _)| *is).map(|(_, words)| *words).collect();
-        if told.is_empty() { name.to_owned() } else { format!("{name} ({})", told.join(", ")) }
+        let flags = [(changes, "listChanged"), (content, "subscribe")];
+        let flags: Vec<_> = flags.iter().filter(|(is, _)| *is).map(|(_, words)| *words).collect();
+        if flags.is_empty() { name.to_owned() } else { format!("{name} ({})", flags.join(", ")) }
     };
     let mut words = Vec::new();
     words.extend(capabilities.tools.map(|tools| words_of("tools", tools.list_changed, false)));

@@ -5,9 +5,10 @@ use std::time::SystemTime;
 use clap::{Args, ValueHint};
 use serde_json::json;
 use tokio::sync::oneshot;
-use trunkline_client::authorization::{Authorizer, ClientCredential, ScopeSet, StoredTokens};
+use trunkline_client::authorization::{
+    AuthorizationOptions, Authorizer, ClientCredential, ClientStorage, ScopeSet, StoredTokens,
+};
 use trunkline_client::transport::Secret;
-use trunkline_config::ConfigText;
 
 use crate::admin::{AdminClient, AdminError, AdminFailureKind};
 use crate::connect::{in_runtime, interrupted, print_stdout};
@@ -143,37 +144,31 @@ async fn log_in_through(
 fn prepare(args: &LoginArgs, target: &LoginTarget) -> Result<Authorizer, CliFailure> {
     let screen = Arc::new(StderrScreen::new(false, false));
     let opened = open_store(target.config_file.as_deref())?;
-    let credential = match &args.client_secret {
-        None => match target.auth.as_ref().and_then(|auth| auth.client_secret.as_ref()) {
-            Some(secret) if args.client_id.is_none() => {
-                ClientCredential::Secret(Secret::new(secret.expose()))
-            }
-            _ => ClientCredential::Public,
-        },
-        Some(source) => {
-            let fetched = source.fetch();
-            ClientCredential::Secret(Secret::new(fetched.map_err(|problem| {
-                CliFailure::configuration(format!("`--client-secret`: {problem}"))
-                    .hint("use env:NAME for an environment variable, @FILE for the first line of a file")
-            })?))
-        }
-    };
-    let configure = |options: &mut trunkline_client::authorization::AuthorizationOptions| {
-        let auth = target.auth.as_ref();
-        let exposed = |text: Option<&ConfigText>| text.map(|text| text.expose().to_owned());
-        let configured = exposed(auth.and_then(|auth| auth.issuer.as_ref()));
-        options.issuer = args.issuer.clone().or(configured);
-        let configured = auth.map(|auth| auth.scopes.join(" ")).unwrap_or_default();
-        options.scopes = ScopeSet::parse(&format!("{configured} {}", args.scope.join(" ")));
-        let configured = exposed(auth.and_then(|auth| auth.client_id.as_ref()));
-        if let Some(client_id) = args.client_id.clone().or(configured) {
+    let credential = client_credential(args)?;
+    let configure = |options: &mut AuthorizationOptions| {
+        options.issuer = args.issuer.clone().or(options.issuer.take());
+        options.scopes = options.scopes.union(&ScopeSet::parse(&args.scope.join(" ")));
+        if let Some(client_id) = &args.client_id {
+            // Nothing else has its secret, and later commands need it.
+            options.client_storage = ClientStorage::WithSecret;
+            options.preregistered.clear();
             *options = options.clone().with_client(client_id, credential);
         }
     };
-    Ok(match args.no_browser {
+    match args.no_browser {
         true => authorizer(target, paste_agent(&screen, args.port), opened.store, configure),
         false => authorizer(target, browser_agent(&screen, args.port), opened.store, configure),
-    })
+    }
+}
+
+/// Fetches the secret of the client that the command line names.
+fn client_credential(args: &LoginArgs) -> Result<ClientCredential, CliFailure> {
+    let Some(source) = &args.client_secret else { return Ok(ClientCredential::Public) };
+    let fetched = source.fetch().map_err(|problem| {
+        CliFailure::configuration(format!("`--client-secret`: {problem}"))
+            .hint("use env:NAME for an environment variable, @FILE for the first line of a file")
+    })?;
+    Ok(ClientCredential::Secret(Secret::new(fetched)))
 }
 
 fn print_login(

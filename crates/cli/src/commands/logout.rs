@@ -5,8 +5,11 @@ use clap::{Args, ValueHint};
 use serde_json::json;
 use trunkline_client::authorization::{EndedLogin, RevocationOutcome};
 use trunkline_config::find::find_in_folder;
+use trunkline_config::{ConfigFile, ConfigVariables, ServerConfig};
+use trunkline_hub::server_url;
 
 use super::manage::HubArgs;
+use crate::config_failure::config_failure;
 use crate::connect::{in_runtime, interrupted, print_stdout};
 use crate::exit::{CliFailure, ExitReason, print_stderr};
 use crate::login::{LoginTarget, authorizer, login_failure, open_store, paste_agent, user_authorizer};
@@ -59,7 +62,7 @@ async fn log_out(args: &LogoutArgs, signals: &mut Signals) -> Result<(), CliFail
     let target = LoginTarget::parse(target, args.config.as_deref())?;
     let screen = Arc::new(StderrScreen::new(false, false));
     let store = open_store(target.config_file.as_deref())?.store;
-    let authorizer = authorizer(&target, paste_agent(&screen, None), store, |_| {});
+    let authorizer = authorizer(&target, paste_agent(&screen, None), store, |_| {})?;
     let ended = tokio::select! {
         ended = authorizer.log_out() => ended.map_err(|error| login_failure(&error))?,
         _ = signals.next() => return Err(interrupted()),
@@ -88,18 +91,22 @@ async fn end_user(args: &LogoutArgs, user: &str) -> Result<(), CliFailure> {
     let store = open_store(config.as_deref())?.store;
     let server =
         args.target.as_deref().map(|word| LoginTarget::parse(word, config.as_deref())).transpose()?;
+    let servers = config.as_deref().map(configured_servers).transpose()?.unwrap_or_default();
     let principal = format!("user:{user}");
     let keys = store.list(&principal).await.map_err(CliFailure::configuration)?;
     let mut urls: Vec<String> = keys.into_iter().map(|key| key.server_url).collect();
     urls.dedup();
     if let Some(server) = &server {
-        let wanted = user_authorizer(&principal, &server.url, store.clone()).server_url().to_owned();
+        let wanted = user_authorizer(&principal, &server.url, None, store.clone())?.server_url().to_owned();
         urls.retain(|url| *url == wanted);
     }
     let mut ended = Vec::new();
     for url in urls {
+        let auth =
+            servers.iter().find(|server| server_url(server).is_ok_and(|own| own.to_full_string() == url));
         let url = url.parse().map_err(CliFailure::configuration)?;
-        let authorizer = user_authorizer(&principal, &url, store.clone());
+        let auth = auth.map(|server| &server.auth);
+        let authorizer = user_authorizer(&principal, &url, auth, store.clone())?;
         ended.extend(authorizer.log_out().await.map_err(|error| login_failure(&error))?);
     }
     let hub = config.as_deref().map(|config| args.hub.find(config)).transpose()?.flatten();
@@ -120,6 +127,13 @@ async fn end_user(args: &LogoutArgs, user: &str) -> Result<(), CliFailure> {
     }
     let noun = if count == 1 { "login" } else { "logins" };
     print_stdout(&format!("ended {count} {noun} of user {}\n", escape_line(user)))
+}
+
+/// Reads the servers of a file, to revoke tokens as the clients that they name; invalid servers are left out.
+fn configured_servers(path: &Path) -> Result<Vec<ServerConfig>, CliFailure> {
+    let file = ConfigFile::open(path, ConfigVariables::from_environment());
+    let file = file.map_err(|error| config_failure(error.problems()))?;
+    Ok(file.valid_and_invalid_servers().0)
 }
 
 fn print_warning(login: &EndedLogin) {

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn templates_are_filled_in_with_what_is_typed() {
+    fn templates_are_filled_in_with_typed_values() {
         for (uri, words, expected) in [
             ("demo://a", &[][..], "demo://a"),
             ("demo://{id}/x", &["id=a b"], "demo://a%20b/x"),

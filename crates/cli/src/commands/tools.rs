@@ -3,8 +3,10 @@ use trunkline_client::WithRaw;
 use trunkline_protocol::model::{Tool, ToolAnnotations};
 
 use super::optional_list::OptionalList;
+use crate::admin::AdminClient;
 use crate::connect::{
-    AnswerArgs, CommandSession, ConnectArgs, TargetArgs, print_stdout, target_or_hub_help, with_session,
+    AnswerArgs, CommandSession, ConnectArgs, TargetArgs, print_stdout, target_or_hub_help, unlisted_servers,
+    with_session,
 };
 use crate::exit::{CliFailure, ExitReason};
 use crate::render::{array, one_line, pretty};
@@ -36,17 +38,25 @@ pub(crate) struct ToolsArgs {
 /// The server cannot be reached, or does not have the tools.
 pub(crate) fn run(args: &ToolsArgs) -> Result<(), CliFailure> {
     let words = args.target.parse_or_hub(&args.connect)?;
-    let names = words.rest;
+    let (names, hub) = (words.rest, words.hub);
     with_session(&args.connect, &AnswerArgs::default(), words.target, async |session| {
-        list(args, &names, session).await
+        list(args, &names, hub.as_ref(), session).await
     })
 }
 
-async fn list(args: &ToolsArgs, names: &[String], session: &CommandSession) -> Result<(), CliFailure> {
+async fn list(
+    args: &ToolsArgs,
+    names: &[String],
+    hub: Option<&AdminClient>,
+    session: &CommandSession,
+) -> Result<(), CliFailure> {
     let declared = session.client.server().capabilities.tools.is_some();
     let all = OptionalList::new(session.client.tools().await, declared)?;
     all.print_left_out("tool", session);
-    let chosen = select_tools(all.items(), names)?;
+    let chosen = select_tools(all.items(), names, hub)?;
+    if let Some(note) = unlisted_servers(hub) {
+        session.screen.print(&format!("{note}\n"));
+    }
     if let Some(vendor) = args.format {
         let tools: Vec<&Tool> = chosen.iter().map(|tool| &***tool).collect();
         let (value, renamed) = export(&tools, vendor);
@@ -69,21 +79,23 @@ async fn list(args: &ToolsArgs, names: &[String], session: &CommandSession) -> R
 fn select_tools<'t>(
     all: &'t [WithRaw<Tool>],
     names: &[String],
+    hub: Option<&AdminClient>,
 ) -> Result<Vec<&'t WithRaw<Tool>>, CliFailure> {
     if names.is_empty() {
         return Ok(all.iter().collect());
     }
-    let find =
-        |name: &String| all.iter().find(|tool| tool.name == *name).ok_or_else(|| unknown_tool(name, all));
+    let find = |name: &String| {
+        all.iter().find(|tool| tool.name == *name).ok_or_else(|| unknown_tool(name, all, hub))
+    };
     names.iter().map(find).collect()
 }
 
-/// Returns the failure for an unknown tool, with the most similar name as a hint.
-pub(crate) fn unknown_tool(name: &str, all: &[WithRaw<Tool>]) -> CliFailure {
+/// Returns the failure for an unknown tool, with the most similar name as a hint, or the servers that may have it.
+pub(crate) fn unknown_tool(name: &str, all: &[WithRaw<Tool>], hub: Option<&AdminClient>) -> CliFailure {
     let names = all.iter().map(|tool| tool.name.as_str());
     let failure = CliFailure::new(ExitReason::Usage, format!("unknown tool `{name}`"));
-    match did_you_mean(name, names) {
-        Some(suggestion) => failure.hint(suggestion),
+    match did_you_mean(name, names).or_else(|| unlisted_servers(hub)) {
+        Some(hint) => failure.hint(hint),
         None => failure.hint_command("tools", "lists them"),
     }
 }

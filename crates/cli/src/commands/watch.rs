@@ -45,13 +45,20 @@ pub(crate) struct WatchArgs {
 /// The server cannot be reached, supports no change notifications, or closes the connection.
 pub(crate) fn run(args: &WatchArgs) -> Result<(), CliFailure> {
     let words = args.target.parse_or_hub(&args.connect)?;
-    let watch = requested_watch(args, words.rest);
+    let watch = requested_watch(args, words.rest)?;
     with_session(&args.connect, &AnswerArgs::default(), words.target, async |session| {
         watch_changes(watch, args.count, session).await
     })
 }
 
-fn requested_watch(args: &WatchArgs, uris: Vec<String>) -> ChangeFilter {
+fn requested_watch(args: &WatchArgs, uris: Vec<String>) -> Result<ChangeFilter, CliFailure> {
+    if let Some(word) = uris.iter().find(|uri| !uri.contains(':')) {
+        let hint = match &**word {
+            list @ ("tools" | "prompts" | "resources") => format!("did you mean `--{list}`?"),
+            _ => "a resource is watched by its URI, as `trunkline resources` lists it".to_owned(),
+        };
+        return Err(CliFailure::new(ExitReason::Usage, format!("`{word}` is not a URI")).hint(hint));
+    }
     let named = args.tools || args.prompts || args.resources || !uris.is_empty();
     let lists = if named {
         ChangeFilter {
@@ -63,7 +70,7 @@ fn requested_watch(args: &WatchArgs, uris: Vec<String>) -> ChangeFilter {
     } else {
         ChangeFilter::all_lists()
     };
-    ChangeFilter { uris, ..lists }
+    Ok(ChangeFilter { uris, ..lists })
 }
 
 async fn watch_changes(
@@ -73,17 +80,17 @@ async fn watch_changes(
 ) -> Result<(), CliFailure> {
     let mut changes = session.client.subscribe(watch.clone()).await.map_err(call_failure)?;
     // The lists are fetched after subscribing, so that no change between the two is missed.
-    let mut catalogue = ListSnapshots::default();
-    catalogue.refresh(&watch, session).await?;
+    let mut snapshots = ListSnapshots::default();
+    snapshots.refresh(&watch, session).await?;
     session.screen.print(&watching_message(&watch, changes.accepted_filter()));
-    let mut told = 0;
-    while count.is_none_or(|count| told < count) {
+    let mut printed = 0;
+    while count.is_none_or(|count| printed < count) {
         let Some(change) = changes.next().await else {
             return Err(CliFailure::new(ExitReason::Unreachable, "the server closed the connection"));
         };
-        let lines = describe_change(&change, &watch, &mut catalogue, session).await?;
+        let lines = describe_change(&change, &watch, &mut snapshots, session).await?;
         print_stdout(&lines.iter().map(|line| format!("{line}\n")).collect::<String>())?;
-        told += 1;
+        printed += 1;
     }
     Ok(())
 }
@@ -109,7 +116,7 @@ fn watching_message(wanted: &ChangeFilter, honoured: &ChangeFilter) -> String {
 async fn describe_change(
     change: &ChangeEvent,
     watch: &ChangeFilter,
-    catalogue: &mut ListSnapshots,
+    snapshots: &mut ListSnapshots,
     session: &CommandSession,
 ) -> Result<Vec<String>, CliFailure> {
     let json = session.args.json;
@@ -117,9 +124,9 @@ async fn describe_change(
         if json { line(&difference.to_json(name)) } else { format!("{name}: {difference}") }
     };
     Ok(match change {
-        ChangeEvent::Tools => vec![list("tools", &catalogue.tools(session).await?)],
-        ChangeEvent::Prompts => vec![list("prompts", &catalogue.prompts(session).await?)],
-        ChangeEvent::Resources => vec![list("resources", &catalogue.resources(session).await?)],
+        ChangeEvent::Tools => vec![list("tools", &snapshots.tools(session).await?)],
+        ChangeEvent::Prompts => vec![list("prompts", &snapshots.prompts(session).await?)],
+        ChangeEvent::Resources => vec![list("resources", &snapshots.resources(session).await?)],
         ChangeEvent::Resource(uri) if json => vec![line(&json!({ "change": "resource", "uri": uri }))],
         ChangeEvent::Resource(uri) => vec![format!("resource: {}", escape_line(uri))],
         _ => {
@@ -129,7 +136,7 @@ async fn describe_change(
                 "missed: the connection was interrupted; notifications may have been lost".to_owned()
             };
             // Lists can be fetched again and compared; for a resource only the reader has the previous content.
-            let changed = catalogue.refresh(watch, session).await?;
+            let changed = snapshots.refresh(watch, session).await?;
             let changed = changed.iter().filter(|(_, difference)| !difference.is_empty());
             let lists = changed.map(|(name, difference)| list(name, difference));
             std::iter::once(missed).chain(lists).collect()

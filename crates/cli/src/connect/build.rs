@@ -27,16 +27,16 @@ pub(crate) fn client_builder(
     logins: LoginOptions,
     screen: &Arc<StderrScreen>,
 ) -> Result<ClientBuilder, CliFailure> {
-    let mut builder =
-        ConnectSettings::new(&args.reach, resolved)?.prepare(Client::builder().input(input_handler.clone()));
-    if let Some(login) = LoginTarget::new(resolved, args.reach.config.as_deref()) {
+    let mut builder = ConnectSettings::new(&args.target_options, resolved)?
+        .prepare(Client::builder().input(input_handler.clone()));
+    if let Some(login) = LoginTarget::new(resolved, args.target_options.config.as_deref()) {
         builder = builder.authorization(login::authorization(&login, logins, screen));
     }
     let limits = ClientLimits {
         message_bytes: args.max_message.unwrap_or(DEFAULT_MAX_MESSAGE),
         ..ClientLimits::default()
     };
-    builder = builder.limits(match args.reach.timeout.or(resolved.timeout()) {
+    builder = builder.limits(match args.target_options.timeout.or(resolved.timeout()) {
         Some(timeout) => limits.with_request_timeout(timeout),
         None => limits,
     });

@@ -5,6 +5,7 @@ use trunkline_client::transport::{Command, Target, TargetError};
 
 use super::options::ConnectArgs;
 use super::running_hub::running_hub;
+use crate::admin::AdminClient;
 use crate::exit::{CliFailure, ExitReason};
 
 /// The words after the name of a command, see its usage.
@@ -41,7 +42,8 @@ impl TargetArgs {
             let message = "`--hub` and a command after `--` are two targets";
             return Err(CliFailure::new(ExitReason::Usage, message).hint("remove one of them"));
         }
-        Ok(CommandWords { target: running_hub(args)?, rest: self.words.clone() })
+        let (target, hub) = running_hub(args)?;
+        Ok(CommandWords { target, rest: self.words.clone(), hub: Some(hub) })
     }
 
     /// Splits the target from the rest, of a command that needs no further words: without any, the target is the running
@@ -60,6 +62,8 @@ impl TargetArgs {
 pub(crate) struct CommandWords {
     pub(crate) target: Target,
     pub(crate) rest: Vec<String>,
+    /// The hub that is the target, if it runs from a file of this machine.
+    pub(crate) hub: Option<AdminClient>,
 }
 
 impl CommandWords {
@@ -67,17 +71,17 @@ impl CommandWords {
     fn new(words: &[String], command: &[OsString]) -> Result<Self, CliFailure> {
         if let [program, arguments @ ..] = command {
             let target = Command::new(program).args(arguments.iter().cloned()).into();
-            return Ok(Self { target, rest: words.to_vec() });
+            return Ok(Self { target, rest: words.to_vec(), hub: None });
         }
         let [target, rest @ ..] = words else {
             return Err(CliFailure::new(ExitReason::Usage, "missing argument: TARGET").hint(TARGET_FORMS));
         };
-        if is_host_and_port(target) {
+        if let Some(url) = with_scheme(target) {
             return Err(CliFailure::new(ExitReason::Usage, format!("`{target}` has no scheme"))
-                .hint(format!("did you mean `http://{}`?", with_path(target))));
+                .hint(format!("did you mean `{url}`?")));
         }
         let target = target.parse::<Target>().map_err(|error| target_failure(target, &error))?;
-        Ok(Self { target, rest: rest.to_vec() })
+        Ok(Self { target, rest: rest.to_vec(), hub: None })
     }
 
     /// Takes the next word of the command itself.
@@ -104,6 +108,11 @@ impl CommandWords {
     }
 }
 
+/// Returns the URL that was probably meant by an address without its scheme.
+pub(crate) fn with_scheme(word: &str) -> Option<String> {
+    is_host_and_port(word).then(|| format!("http://{}", with_path(word)))
+}
+
 /// Reports whether a word is an address without its scheme, such as `localhost:7411` or `127.0.0.1:80/mcp`.
 fn is_host_and_port(word: &str) -> bool {
     let Some((host, rest)) = word.rsplit_once(':') else { return false };
@@ -113,7 +122,7 @@ fn is_host_and_port(word: &str) -> bool {
 }
 
 /// Adds the usual path to an address without one.
-fn with_path(address: &str) -> String {
+pub(crate) fn with_path(address: &str) -> String {
     if address.contains('/') { address.to_owned() } else { format!("{address}/mcp") }
 }
 
@@ -146,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn the_target_is_the_first_word_or_the_command_behind_the_dashes() {
+    fn target_is_the_first_word_or_the_command_after_dashes() {
         for (given, command, target, rest) in [
             (&["http://h/mcp", "add", "a=1"][..], &[][..], "http://h/mcp", &["add", "a=1"][..]),
             (&["add", "a=1"], &["npx", "-y", "it's"], r"npx -y 'it'\''s'", &["add", "a=1"]),
@@ -159,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_without_a_scheme_is_reported_with_one() {
+    fn address_without_scheme_is_reported_with_one() {
         for (given, suggested) in [
             ("localhost:7411", "http://localhost:7411/mcp"),
             ("127.0.0.1:80/sse", "http://127.0.0.1:80/sse"),

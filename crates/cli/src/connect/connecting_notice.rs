@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_notice_has_the_time_and_the_target() {
+    fn connecting_notice_has_time_and_target() {
         assert_eq!(
             status("npx -y server", Duration::from_millis(12_900)),
             "connecting for 12s: npx -y server"

@@ -63,14 +63,25 @@ pub(crate) fn connect_failure(error: Error, label: &str) -> CliFailure {
 
 fn unreachable_failure(label: &str, cause: &str, tried: &[ConnectAttempt]) -> CliFailure {
     let what = format!("cannot connect to {label}: {cause}{}", attempt_lines(tried));
-    CliFailure::new(ExitReason::Unreachable, what).hint_command("doctor", "checks each step")
+    let failure = CliFailure::new(ExitReason::Unreachable, what);
+    match usual_url(label).filter(|_| cause.contains("HTTP 404")) {
+        Some(url) => failure.hint(format!("nothing is at this path; did you mean `{url}`?")),
+        None => failure.hint_command("doctor", "checks each step"),
+    }
+}
+
+/// Returns the URL of a host with the path that most servers have, unless this is it.
+fn usual_url(url: &str) -> Option<String> {
+    let (scheme, rest) = url.split_once("://").filter(|(scheme, _)| matches!(*scheme, "http" | "https"))?;
+    let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+    (path.trim_end_matches('/') != "mcp").then(|| format!("{scheme}://{host}/mcp"))
 }
 
 /// Lists what was tried, a line for each, if there was more than one thing.
 fn attempt_lines(attempts: &[ConnectAttempt]) -> String {
-    let told = if attempts.len() > 1 { attempts } else { &[] };
-    let lines = told.iter().map(|attempt| format!("\n  {attempt}"));
-    if told.is_empty() {
+    let shown = if attempts.len() > 1 { attempts } else { &[] };
+    let lines = shown.iter().map(|attempt| format!("\n  {attempt}"));
+    if shown.is_empty() {
         String::new()
     } else {
         std::iter::once("\ntried:".to_owned()).chain(lines).collect()

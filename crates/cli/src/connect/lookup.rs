@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_that_is_nowhere_is_told_with_those_that_are() {
+    fn unknown_server_error_lists_known_servers() {
         let known = ["github".to_owned(), "files".to_owned()];
         for (name, known, part) in [
             ("githab", &known[..], "did you mean `github`?"),

@@ -46,7 +46,7 @@ pub(crate) struct TargetOptionArgs {
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct ConnectArgs {
     #[command(flatten)]
-    pub(crate) reach: TargetOptionArgs,
+    pub(crate) target_options: TargetOptionArgs,
     /// Use the hub running from the config file as TARGET
     #[arg(long, help_heading = "Target")]
     pub(crate) hub: bool,

@@ -58,8 +58,8 @@ pub(crate) fn resolve(args: &TargetOptionArgs, target: Target) -> Result<Resolve
 
 fn resolve_name(args: &TargetOptionArgs, name: &str) -> Result<ResolvedTarget, CliFailure> {
     let found = look_up(name, args.config.as_deref())?;
-    let reach = &found.server.location;
-    let (label, headers) = match reach {
+    let location = &found.server.location;
+    let (label, headers) = match location {
         ServerLocation::Program(program) => (program.command_line(), Vec::new()),
         ServerLocation::Endpoint(endpoint) => (endpoint.address(), headers(endpoint)),
     };
@@ -72,7 +72,7 @@ fn resolve_name(args: &TargetOptionArgs, name: &str) -> Result<ResolvedTarget, C
             others.join(" and ")
         ));
     }
-    let target = match config::target(reach) {
+    let target = match config::target(location) {
         Ok(Target::Command(command)) => {
             announcements.push(format!("starting {label} ({})", found.file.display()));
             with_environment(args, command)?.into()

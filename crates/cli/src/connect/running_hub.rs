@@ -5,16 +5,16 @@ use trunkline_config::find;
 
 use super::command_words::{TARGET_FORMS, target_failure};
 use super::options::ConnectArgs;
-use crate::admin::AdminClient;
+use crate::admin::{AdminClient, ServerState};
 use crate::exit::{CliFailure, ExitReason, print_stderr};
 use crate::terminal::escape_line;
 
-/// Returns the URL of the hub that runs from the named file, or else from the one of this folder.
+/// Returns the URL and the admin socket of the hub that runs from the named file, or else from the one of this folder.
 ///
 /// # Errors
 /// No hub runs from it, or it serves no URL.
-pub(super) fn running_hub(args: &ConnectArgs) -> Result<Target, CliFailure> {
-    let path = args.reach.config.clone().or_else(|| find::find_in_folder(Path::new("")));
+pub(super) fn running_hub(args: &ConnectArgs) -> Result<(Target, AdminClient), CliFailure> {
+    let path = args.target_options.config.clone().or_else(|| find::find_in_folder(Path::new("")));
     let path = path.unwrap_or_else(|| PathBuf::from("trunkline.toml"));
     let file = path.display();
     let hub = AdminClient::find(&path)?.ok_or_else(|| {
@@ -29,5 +29,21 @@ pub(super) fn running_hub(args: &ConnectArgs) -> Result<Target, CliFailure> {
     if !args.quiet {
         print_stderr(&format!("hub running from {file} at {}\n", escape_line(&url)));
     }
-    url.parse::<Target>().map_err(|error| target_failure(&url, &error))
+    let target = url.parse::<Target>().map_err(|error| target_failure(&url, &error))?;
+    Ok((target, hub))
+}
+
+/// Names the servers of a hub without listed tools, such as those that are still starting; `None` if there are none.
+pub(crate) fn unlisted_servers(hub: Option<&AdminClient>) -> Option<String> {
+    // A hub that no longer answers has ended its calls too, which is reported.
+    let servers = hub?.status().ok()?;
+    let is_unlisted =
+        |server: &&ServerState| server.tools == 0 && !matches!(&*server.state, "ready" | "disabled");
+    let names = servers
+        .iter()
+        .filter(is_unlisted)
+        .map(|server| format!("`{}` ({})", escape_line(&server.name), escape_line(&server.state)));
+    let names: Vec<String> = names.collect();
+    (!names.is_empty())
+        .then(|| format!("no tools are listed yet of {}; see `trunkline servers`", names.join(", ")))
 }

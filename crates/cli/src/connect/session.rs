@@ -156,7 +156,7 @@ async fn connect(
     input_handler: &TerminalInputHandler,
     screen: &Arc<StderrScreen>,
 ) -> Result<Client, CliFailure> {
-    let resolved = resolve(&args.reach, target)?;
+    let resolved = resolve(&args.target_options, target)?;
     for announcement in &resolved.announcements {
         screen.print(&format!("{}\n", escape_line(announcement)));
     }
@@ -164,7 +164,7 @@ async fn connect(
     if args.verbose {
         screen.print(&format!("connecting to {}\n", escape_line(&resolved.label)));
     }
-    let timeout = args.reach.timeout.or(resolved.timeout());
+    let timeout = args.target_options.timeout.or(resolved.timeout());
     let timeout = timeout.unwrap_or(ClientLimits::default().handshake_timeout);
     let connected = tokio::select! {
         biased;

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_as_it_should_be_has_no_findings() {
+    fn correct_tool_has_no_findings() {
         assert_eq!(of_tools(&[tool("add", GOOD)]), "");
     }
 

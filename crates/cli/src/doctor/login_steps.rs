@@ -24,7 +24,10 @@ pub(crate) async fn check_login_steps(
         Ok(opened) => opened.store,
         Err(failure) => return report.problem("login", &failure.to_string()),
     };
-    let authorizer = authorizer(target, paste_agent(screen, None), store, |_| {});
+    let authorizer = match authorizer(target, paste_agent(screen, None), store, |_| {}) {
+        Ok(authorizer) => authorizer,
+        Err(failure) => return report.problem("login", &failure.to_string()),
+    };
     match authorizer.discover().await {
         Ok(discovery) => report_discovery(&discovery, report),
         Err(error) => report.problem("login", &error.to_string()),
@@ -53,7 +56,8 @@ pub(crate) async fn describe_stored_login(
         paste_agent(screen, None),
         open_store(target.config_file.as_deref()).ok()?.store,
         |_| {},
-    );
+    )
+    .ok()?;
     let tokens = authorizer.stored().await.ok()??.tokens;
     let user = tokens.user.as_deref().map(|user| format!(" as {user}")).unwrap_or_default();
     let expiry = describe_expiry(&tokens, SystemTime::now());

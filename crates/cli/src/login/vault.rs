@@ -6,6 +6,7 @@ use trunkline_config::{ConfigFile, ConfigFormat, ConfigProblem, ConfigSection, C
 
 use crate::config_failure::config_failure;
 use crate::exit::CliFailure;
+use crate::trust::check_setting;
 
 /// Names the files of the keys that seal the store, separated like the folders of `PATH`.
 const KEY_VARIABLE: &str = "TRUNKLINE_LOGIN_KEY";
@@ -61,15 +62,17 @@ impl VaultSettings {
     /// Reads the table of a configuration file, if it has one.
     ///
     /// # Errors
-    /// What is wrong with the file or the table.
+    /// What is wrong with the file or the table, or that the table is not trusted.
     pub(crate) fn of_config(path: &Path) -> Result<Option<Self>, CliFailure> {
         if ConfigFormat::of(path) != ConfigFormat::Toml {
             return Ok(None);
         }
         let file = ConfigFile::open(path, ConfigVariables::from_environment());
         let file = file.map_err(|error| config_failure(error.problems()))?;
-        let vault = file.section("vault").map(|section| Self::from_section(&section)).transpose();
-        vault.map_err(|problem| config_failure(&[problem]))
+        let Some(section) = file.section("vault") else { return Ok(None) };
+        let vault = Self::from_section(&section).map_err(|problem| config_failure(&[problem]))?;
+        check_setting(&file, "[vault]")?;
+        Ok(Some(vault))
     }
 
     /// Reads the keys.

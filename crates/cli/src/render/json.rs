@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_one_line_with_every_digit() {
+    fn json_output_is_one_line_with_every_digit() {
         for (json, expected) in [
             ("{\n  \"b\" : 1.50,\r\n\t\"a\": [ 1 , 2 ]\n}", r#"{"b":1.50,"a":[1,2]}"#),
             (r#"" a \" b ""#, r#"" a \" b ""#),
@@ -121,7 +121,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_line_is_the_same_value_and_steers_no_terminal(text in any::<String>(), key in any::<String>(), hazards in "[\u{7f}-\u{9f}\u{2028}-\u{202e}\u{feff}]{0,8}") {
+        fn json_line_round_trips_without_control_characters(text in any::<String>(), key in any::<String>(), hazards in "[\u{7f}-\u{9f}\u{2028}-\u{202e}\u{feff}]{0,8}") {
             let value = serde_json::json!({ key: [format!("{text}{hazards}"), { "n": 1 }] });
             let pretty = serde_json::to_string_pretty(&value).unwrap();
             let line = line(&pretty);

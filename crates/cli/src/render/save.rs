@@ -68,7 +68,7 @@ pub(crate) fn save(
     if found.is_empty() {
         return Err(CliFailure::new(ExitReason::Failed, "nothing to save"));
     }
-    let told = match out {
+    let messages = match out {
         SaveTarget::Folder(folder) => {
             found.iter().map(|(piece, bytes)| to_folder(folder, stem, piece, bytes)).collect()
         }
@@ -79,7 +79,7 @@ pub(crate) fn save(
         }
         SaveTarget::Stdout => to_stdout(&single_file_bytes(found)?).map(|()| Vec::new()),
     };
-    Ok((rest, told?))
+    Ok((rest, messages?))
 }
 
 /// Returns the content of a single file: one piece, or concatenated texts.
@@ -184,23 +184,23 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_gets_every_medium_and_loses_nothing() {
+    fn saving_to_a_folder_writes_every_medium_and_replaces_no_file() {
         let folder = tempdir().unwrap();
         let folder = folder.path();
         std::fs::write(folder.join("draw.png"), "mine").unwrap();
         let pieces =
             vec![text("said"), image("AAEC", None), image("Aw==", Some("demo://a/../../etc/shot.jpeg"))];
         let out = SaveTarget::Folder(folder.join("."));
-        let (rest, told) = save(pieces, &out, SaveSelection::MediaFirst, "draw").unwrap();
+        let (rest, messages) = save(pieces, &out, SaveSelection::MediaFirst, "draw").unwrap();
         assert_eq!(rest, [text("said")]);
-        assert_eq!(told.len(), 2);
+        assert_eq!(messages.len(), 2);
         assert_eq!(std::fs::read(folder.join("draw.png")).unwrap(), b"mine");
         assert_eq!(std::fs::read(folder.join("draw-2.png")).unwrap(), [0, 1, 2]);
         assert_eq!(std::fs::read(folder.join("shot.jpeg")).unwrap(), [3]);
     }
 
     #[test]
-    fn a_file_gets_one_medium_or_all_of_the_text() {
+    fn saving_to_a_file_writes_one_medium_or_all_text() {
         let folder = tempdir().unwrap();
         let path = folder.path().join("out");
         let out = SaveTarget::File(path.clone());

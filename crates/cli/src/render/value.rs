@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_deep_is_written_as_json() {
+    fn values_beyond_max_depth_are_json() {
         let deep = format!("{}1{}", r#"{"a":"#.repeat(10), "}".repeat(10));
         let text = format_value(&RawJson::parse(deep).unwrap(), 60);
         assert_eq!(text.lines().count(), MAX_DEPTH + 1);

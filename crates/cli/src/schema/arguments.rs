@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_become_the_object_that_the_schema_wants() {
+    fn arguments_are_coerced_to_the_schema_object() {
         for (words, whole, expected) in [
             (&["query=x", "limit=3"][..], None, r#"{"query":"x","limit":3}"#),
             (&["query=a=b"], None, r#"{"query":"a=b"}"#),

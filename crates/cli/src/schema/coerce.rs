@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn values_become_what_the_schema_wants() {
+    fn values_are_coerced_to_the_schema() {
         let list = r#"{"type":"array","items":{"type":"integer"}}"#;
         for (schema, typed, expected) in [
             (r#"{"type":"string"}"#, "7", Ok(r#""7""#)),

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_with_a_schema_is_part_of_the_signature() {
+    fn output_schema_is_part_of_the_signature() {
         let mut tool = Tool::new("f", RawJson::EMPTY_OBJECT);
         for (schema, words) in [
             (

@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_that_is_nearly_right_is_found() {
+    fn nearly_correct_name_is_suggested() {
         let names = ["read_file", "write_file", "list_directory", "add", "getWeather"];
         for (typed, expected) in [
             ("raed_file", Some("read_file")),

@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bar_shows_share_count_and_message() {
+    fn progress_bar_shows_share_count_and_message() {
         for (stage, bar) in [
             (stage(50.0, Some(100.0), Some("half\nway")), "[##########----------]  50% 50/100 half"),
             (stage(0.0, Some(3.0), None), "[--------------------]   0% 0/3"),

@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn the_widest_columns_give_way_where_a_table_is_too_wide() {
+    fn widest_columns_shrink_in_wide_tables() {
         let long = "x".repeat(50);
         for columns in [22, 25, 40, 60] {
             let text = table(&row(&["a", "b", "c"]), &[row(&["id", &long, &long])], columns);
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_row_is_known_by_is_cut_last() {
+    fn first_column_is_truncated_last() {
         let long = "x".repeat(40);
         let rows = [row(&["demo://resource/static/architecture.md", &long, &long])];
         let text = table_keeping_first_column(&row(&["URI", "b", "c"]), &rows, 60);
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_that_can_never_fit_still_comes_to_an_end() {
+    fn table_that_never_fits_still_terminates() {
         let cells: Vec<&str> = vec!["0123456789"; 40];
         let text = table_keeping_first_column(&row(&cells), &[row(&cells)], 20);
         assert_eq!(text.lines().count(), 2);

@@ -13,8 +13,8 @@ pub(crate) fn display_width(line: &str) -> usize {
 
 /// Returns how many columns the terminal has that standard output or standard error is, or the usual number.
 pub(crate) fn terminal_columns() -> usize {
-    let told = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-    asked_columns().or(told).filter(|columns| *columns > 0).unwrap_or(DEFAULT_COLUMNS).max(MIN_COLUMNS)
+    let configured = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    asked_columns().or(configured).filter(|columns| *columns > 0).unwrap_or(DEFAULT_COLUMNS).max(MIN_COLUMNS)
 }
 
 #[cfg(unix)]
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_too_wide_is_broken_between_words() {
+    fn wide_lines_break_between_words() {
         for (line, columns, expected) in [
             ("f(a: int, b: int)", 80, "f(a: int, b: int)"),
             ("f(a: int, b: int)", 10, "f(a: int,\n    b:\n    int)"),
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_cut_to_its_columns_and_never_within_a_character() {
+    fn lines_are_cut_to_columns_and_never_within_a_character() {
         for (line, columns, fitted) in [
             ("hello", 5, "hello"),
             ("hello", 4, "hel…"),

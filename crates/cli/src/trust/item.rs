@@ -1,5 +1,4 @@
 use std::fmt::Write as _;
-use std::path::Path;
 
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -8,6 +7,9 @@ use trunkline_config::{
     ServerLocation,
 };
 
+use super::config_location::ConfigLocation;
+use super::setting_item::setting_items;
+use super::shown_file::shown_file;
 use crate::configured_commands::ConfiguredCommands;
 
 /// What a [`TrustItem`] is.
@@ -19,13 +21,16 @@ pub(crate) enum TrustSubject {
     Endpoint,
     /// A described command, which clients of the hub run.
     Command,
+    /// A table of the file by which the hub writes, reads, connects or sends something.
+    Setting,
 }
 
-/// Something in a configuration file that could harm the user: a command line, or variables that are sent elsewhere.
+/// Something in a configuration file that could harm the user: a command line, variables that are sent elsewhere, or a
+/// file that is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TrustItem {
     pub(crate) subject: TrustSubject,
-    /// The name of the server or command.
+    /// The name of the server or command, or that of the table, as `[audit]`.
     pub(crate) name: String,
     /// Whether it is used before the user enables it.
     pub(crate) enabled: bool,
@@ -37,6 +42,13 @@ pub(crate) struct TrustItem {
     pub(crate) fingerprint: String,
 }
 
+impl TrustItem {
+    /// Reports whether it is a server of this name.
+    pub(crate) fn is_server(&self, name: &str) -> bool {
+        matches!(self.subject, TrustSubject::Program | TrustSubject::Endpoint) && self.name == name
+    }
+}
+
 /// Returns everything in a file that needs trust, in the order of the file.
 ///
 /// A server with an unset variable is included, so that it needs no trust later. A server that cannot be read at all is
@@ -44,14 +56,15 @@ pub(crate) struct TrustItem {
 pub(crate) fn items_of(file: &ConfigFile) -> Vec<TrustItem> {
     let with = |variables| ConfigFile::parse(file.path(), file.text(), variables);
     let Ok(unexpanded) = with(ConfigVariables::unexpanded()) else { return Vec::new() };
-    let path = std::fs::canonicalize(file.path()).unwrap_or_else(|_| file.path().to_owned());
+    let location = ConfigLocation::of(file.path());
     let read = |name: &str| file.server(name).or_else(|_| unexpanded.server(name)).ok();
     let servers = file.server_names().into_iter().filter_map(read);
-    let servers = servers.filter_map(|server| server_item(&server, &path));
-    servers.chain(command_items(&unexpanded, &path)).collect()
+    let servers = servers.filter_map(|server| server_item(&server, &location));
+    let commands = command_items(&unexpanded, &location);
+    servers.chain(commands).chain(setting_items(file, &unexpanded, &location)).collect()
 }
 
-fn server_item(server: &ServerConfig, file: &Path) -> Option<TrustItem> {
+fn server_item(server: &ServerConfig, file: &ConfigLocation) -> Option<TrustItem> {
     let (subject, line, mut details, mut definition) = match &server.location {
         ServerLocation::Program(program) => program_parts(program),
         ServerLocation::Endpoint(endpoint) => endpoint_parts(endpoint, server)?,
@@ -108,6 +121,10 @@ fn endpoint_parts(endpoint: &RemoteEndpoint, server: &ServerConfig) -> Option<It
     if let Some(auth) = auth {
         details.push(auth_line(&server.auth));
         add_key(&mut definition, "auth", auth);
+        let files: Vec<String> = auth_files(&server.auth).map(|(_, file)| file).collect();
+        if !files.is_empty() {
+            add_key(&mut definition, "auth_files", json!(files));
+        }
     }
     Some((TrustSubject::Endpoint, endpoint.address(), details, definition))
 }
@@ -115,11 +132,22 @@ fn endpoint_parts(endpoint: &RemoteEndpoint, server: &ServerConfig) -> Option<It
 /// The keys of `auth` by which something is read from this machine, or sent to a place that the file names.
 const SENT_BY_AUTH: [&str; 4] = ["private_key", "token_file", "idp_token_endpoint", "token_endpoint"];
 
+/// The keys of `auth` that name a file.
+const FILES_OF_AUTH: [&str; 2] = ["private_key", "token_file"];
+
 /// Shows how tokens are obtained: from which files and places. A secret is not shown, since it decides neither.
 fn auth_line(auth: &ServerAuth) -> String {
-    let shown = auth.texts().into_iter().filter(|(key, _)| SENT_BY_AUTH.contains(key));
-    let shown = shown.filter_map(|(key, text)| Some(format!(", {key} {}", text?.as_written())));
+    let is_place = |key: &str| SENT_BY_AUTH.contains(&key) && !FILES_OF_AUTH.contains(&key);
+    let places = auth.texts().into_iter().filter(|(key, _)| is_place(key));
+    let places = places.filter_map(|(key, text)| Some((key, text?.as_written().to_owned())));
+    let shown = auth_files(auth).chain(places).map(|(key, place)| format!(", {key} {place}"));
     format!("obtains tokens: {}{}", auth.kind.as_str(), shown.collect::<String>())
+}
+
+/// Returns the files of which the content is sent or signs what is sent, as they are shown, with their keys.
+fn auth_files(auth: &ServerAuth) -> impl Iterator<Item = (&'static str, String)> {
+    let files = auth.texts().into_iter().filter(|(key, _)| FILES_OF_AUTH.contains(key));
+    files.filter_map(|(key, text)| text.map(|text| (key, shown_file(&auth.path_of(text), text.as_written()))))
 }
 
 /// Returns how tokens are obtained, as written, if a file, a variable or the token of a caller is sent for that; where
@@ -136,7 +164,7 @@ fn auth_definition(auth: &ServerAuth) -> Option<Value> {
 }
 
 /// Returns the described commands of a file. The policy belongs to each of them: it decides what may be called unasked.
-fn command_items(unexpanded: &ConfigFile, file: &Path) -> Vec<TrustItem> {
+fn command_items(unexpanded: &ConfigFile, file: &ConfigLocation) -> Vec<TrustItem> {
     let described = ConfiguredCommands::from_config(unexpanded, &mut Vec::new());
     let section = |name: &str| -> Value {
         let read = unexpanded.section(name).map(|section| section.read::<Value>());
@@ -182,11 +210,14 @@ fn command_line(words: &[&str]) -> String {
     quoted.collect::<Vec<_>>().join(" ")
 }
 
-fn fingerprint(file: &Path, definition: &Value) -> String {
+pub(super) fn fingerprint(file: &ConfigLocation, definition: &Value) -> String {
     let mut hasher = Sha256::new();
-    hasher.update(file.as_os_str().as_encoded_bytes());
-    // No path contains a NUL, so that no other pair has the same bytes.
-    hasher.update([0]);
+    // The relative paths of a linked file count from the folder of the link.
+    for path in std::iter::once(&file.file).chain(&file.linked_from) {
+        hasher.update(path.as_os_str().as_encoded_bytes());
+        // No path contains a NUL, so that no other sequence has the same bytes.
+        hasher.update([0]);
+    }
     hasher.update(definition.to_string());
     let mut digits = String::new();
     for byte in hasher.finalize() {
@@ -234,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn fingerprint_changes_with_everything_that_decides_what_runs() {
+    fn fingerprint_changes_with_every_part_of_the_command() {
         let base =
             "[servers.a]\ncommand = \"run\"\nargs = [\"x\", \"y\"]\nenv = { A = \"1\" }\ncwd = \"sub\"\n";
         for (from, to) in [
@@ -288,5 +319,28 @@ mod tests {
             assert_eq!(fingerprints(&one).len(), 1, "{one}");
             assert_ne!(fingerprints(&one), fingerprints(&other), "{one}");
         }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_of_token_and_key_files_are_followed() {
+        let folder = std::env::temp_dir().join(format!("trunkline-auth-files-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        let config = folder.join("trunkline.toml");
+        for (auth, key) in [
+            ("type = \"workload-identity\", token_file = \"f\"", "token_file"),
+            ("type = \"client-credentials\", client_id = \"c\", private_key = \"f\"", "private_key"),
+        ] {
+            let text = format!("[servers.a]\nurl = \"https://a.example/mcp\"\nauth = {{ {auth} }}\n");
+            let item = || items(config.to_str().unwrap(), &text).remove(0);
+            let before = item();
+            std::os::unix::fs::symlink("/nowhere/secret", folder.join("f")).unwrap();
+            let after = item();
+            assert!(after.details[0].contains(&format!(", {key} /nowhere/secret")), "{:?}", after.details);
+            assert_ne!(before.fingerprint, after.fingerprint);
+            std::fs::remove_file(folder.join("f")).unwrap();
+        }
+        std::fs::remove_dir_all(folder).unwrap();
     }
 }

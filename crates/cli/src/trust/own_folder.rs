@@ -9,17 +9,19 @@ pub(super) fn is_own_file(file: &Path) -> bool {
 }
 
 fn is_own_file_in(file: &Path, places: &UserDirectories) -> bool {
-    let settings = std::fs::canonicalize(places.settings()).ok();
-    let in_settings = |path: &PathBuf| settings.as_ref().is_some_and(|settings| path.starts_with(settings));
-    let is_of_client = |path: &PathBuf| {
-        let mut files = ClientApp::ALL.into_iter().map(|client| client.user_file(places));
-        files.any(|own| std::fs::canonicalize(own).is_ok_and(|own| own == *path))
-    };
-    // A link in the folder for settings counts: only the user can have put it there.
-    let link = file.parent().and_then(|folder| std::fs::canonicalize(non_empty(folder)).ok());
-    let link = link.zip(file.file_name()).map(|(folder, name)| folder.join(name));
-    let target = std::fs::canonicalize(file).ok();
-    link.into_iter().chain(target).any(|path| in_settings(&path) || is_of_client(&path))
+    let Some(entry) = folder_entry(file) else { return false };
+    let settings = std::fs::canonicalize(places.settings());
+    let mut of_clients = ClientApp::ALL.into_iter().map(|client| client.user_file(places));
+    settings.is_ok_and(|settings| entry.starts_with(settings))
+        || of_clients.any(|own| folder_entry(&own).as_ref() == Some(&entry))
+}
+
+/// Returns a path with the links of its folder resolved, and its last name as it is. A link in the folder for settings
+/// counts, since only the user can have put it there; one elsewhere that leads into that folder does not, since the
+/// relative paths of the file count from the folder of the link.
+fn folder_entry(file: &Path) -> Option<PathBuf> {
+    let folder = std::fs::canonicalize(non_empty(file.parent()?)).ok()?;
+    Some(folder.join(file.file_name()?))
 }
 
 fn non_empty(folder: &Path) -> &Path {
@@ -53,6 +55,9 @@ mod tests {
         std::os::unix::fs::symlink(home.join("shop/mcp.json"), home.join(".config/linked.json")).unwrap();
         assert!(is_own_file_in(&home.join(".config/linked.json"), &places));
         assert!(!is_own_file_in(&home.join("missing/mcp.json"), &places));
+        let own = home.join(".config/trunkline/trunkline.toml");
+        std::os::unix::fs::symlink(own, home.join("shop/trunkline.toml")).unwrap();
+        assert!(!is_own_file_in(&home.join("shop/trunkline.toml"), &places));
         std::fs::remove_dir_all(home).unwrap();
     }
 }

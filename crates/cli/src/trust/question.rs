@@ -6,7 +6,7 @@ use super::item::{TrustItem, TrustSubject};
 use crate::exit::{CliFailure, print_stderr};
 use crate::terminal::{escape_line, pad};
 
-/// Lists items for the user to review: every command line, with its variables and folder.
+/// Lists items for the user to review: every command line, with its variables and folder, and every setting.
 pub(crate) fn list_items(items: &[TrustItem]) -> String {
     let names: Vec<_> = items.iter().map(|item| escape_line(&item.name)).collect();
     let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
@@ -37,7 +37,7 @@ pub(crate) fn ask(file: &Path, items: &[TrustItem]) -> Result<(), CliFailure> {
         return Err(CliFailure::configuration(format!("{path} is not trusted yet; it would use {names}"))
             .hint(format!("{advice}, or pass `--trust`")));
     }
-    let what = format!("{path} is not trusted yet. It would run or send:\n\n");
+    let what = format!("{path} is not trusted yet. It would run, write or send:\n\n");
     print_stderr(&format!(
         "{what}{}\nTrust it? This is asked once, and again if it changes. [y/N] ",
         list_items(items)

@@ -125,12 +125,12 @@ fn fill_defaults(
 /// Names the answers given in advance that are for no field of the form; a later form may have them.
 fn unknown_answers(given: &PresetAnswers, fields: &[FormFieldPrompt<'_>]) -> String {
     let is_unknown = |name: &&str| fields.iter().all(|field| field.name() != *name);
-    let told = given.names().filter(is_unknown).map(|name| {
+    let messages = given.names().filter(is_unknown).map(|name| {
         let near = did_you_mean(name, fields.iter().map(FormFieldPrompt::name));
         let near = near.map(|near| format!(", {near}")).unwrap_or_default();
         format!("the form has no field `{}`{near}; ", escape_line(name))
     });
-    told.collect()
+    messages.collect()
 }
 
 fn no_terminal_failure(
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn a_form_without_fields_is_a_yes_or_a_no() {
+    fn form_without_fields_is_a_confirmation() {
         let schema = r#"{"type":"object","properties":{}}"#;
         assert_eq!(with_person(schema, &[], &["what?", "y"]).0, accepted("{}"));
         assert_eq!(with_person(schema, &[], &["n"]).0, ElicitationReply::Decline);

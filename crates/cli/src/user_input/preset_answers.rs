@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_are_fields_or_what_to_do() {
+    fn form_replies_are_fields_or_actions() {
         for (text, good) in [
             ("name=Ann", true),
             ("name=", true),
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn the_later_of_two_answers_counts() {
+    fn later_of_two_answers_wins() {
         let answers: Vec<PresetAnswer> =
             ["a=1", "a=2", "accept", "decline"].map(|text| text.parse().unwrap()).into();
         let given = PresetAnswers::new(&answers);

@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn the_conversation_is_shown_and_the_answer_taken_up_to_a_dot() {
+    fn sampling_shows_the_conversation_and_reads_until_a_dot() {
         let (answer, seen) = play(&["Paris,", "I think.", "."]);
         assert_eq!(answer.as_deref(), Some("Paris,\nI think."));
         assert!(seen.contains("system:\nBe brief.\nuser:\nCapital of France?\\x1b[2J\n"), "{seen}");

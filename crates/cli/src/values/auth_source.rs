@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_source_names_its_kind_and_its_file() {
+    fn auth_source_names_its_kind_and_file() {
         assert_eq!("bearer:/etc/tokens".parse(), Ok(AuthSource::Bearer("/etc/tokens".into())));
         assert_eq!("config:a.toml".parse(), Ok(AuthSource::Config("a.toml".into())));
         for wrong in ["", "bearer", "bearer:", "config:", "/etc/tokens", "basic:/etc/tokens"] {

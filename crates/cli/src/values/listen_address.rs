@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_has_a_port_and_is_on_the_loopback_unless_it_names_a_host() {
+    fn listen_address_defaults_to_loopback_and_needs_a_port() {
         for (text, expected) in [
             ("127.0.0.1:7411", "127.0.0.1:7411"),
             ("7411", "127.0.0.1:7411"),
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_refused() {
+    fn invalid_listen_addresses_are_rejected() {
         for text in [
             "",
             ":",

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_named() {
+    fn missing_secret_error_names_its_source() {
         let missing = SecretSource::parse("env:TRUNKLINE_NO_SUCH_VARIABLE").fetch().unwrap_err();
         assert!(missing.contains("TRUNKLINE_NO_SUCH_VARIABLE"), "{missing}");
         assert!(SecretSource::parse("@/no/such/file").fetch().unwrap_err().contains("/no/such/file"));

@@ -1,6 +1,8 @@
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use super::RedisUrl;
+
 /// Where sessions are stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum StoreLocation {
@@ -8,14 +10,28 @@ pub(crate) enum StoreLocation {
     Memory,
     /// In a file, where they survive a restart.
     File(PathBuf),
+    /// In Redis, where several processes share them.
+    Redis(RedisUrl),
 }
 
 impl StoreLocation {
+    /// Checks what can be checked without opening the store.
+    ///
+    /// # Errors
+    /// Returns a message for the user.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        match self {
+            Self::Memory | Self::File(_) => Ok(()),
+            Self::Redis(url) => url.address(|name| std::env::var(name).ok()).map(drop),
+        }
+    }
+
     /// Counts a relative path from this folder.
     pub(crate) fn relative_to(self, folder: &Path) -> Self {
         match self {
             Self::Memory => Self::Memory,
             Self::File(path) => Self::File(folder.join(path)),
+            Self::Redis(url) => Self::Redis(url.relative_to(folder)),
         }
     }
 }
@@ -27,7 +43,9 @@ impl FromStr for StoreLocation {
         match text.strip_prefix("file:") {
             Some(path) if !path.is_empty() => Ok(Self::File(path.into())),
             None if text == "memory" => Ok(Self::Memory),
-            _ => Err("expected memory or file:PATH".to_owned()),
+            _ => RedisUrl::new(text)
+                .map(Self::Redis)
+                .ok_or_else(|| "expected memory, file:PATH or a redis:// URL".to_owned()),
         }
     }
 }
@@ -37,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn store_location_is_memory_or_a_file() {
+    fn store_location_is_memory_a_file_or_redis() {
         let file = |path: &str| Ok(StoreLocation::File(path.into()));
         for (text, expected) in [
             ("memory", Ok(StoreLocation::Memory)),
@@ -46,9 +64,11 @@ mod tests {
         ] {
             assert_eq!(text.parse(), expected, "{text}");
         }
-        for text in ["", "file:", "file", "sessions.redb", "Memory", "redis://localhost"] {
+        for text in ["", "file:", "file", "sessions.redb", "Memory", "redis:localhost", "http://localhost"] {
             assert!(text.parse::<StoreLocation>().is_err(), "{text}");
         }
+        let redis = RedisUrl::new("rediss://h").map(StoreLocation::Redis).unwrap();
+        assert_eq!("rediss://h".parse(), Ok(redis));
         let folder = Path::new("/etc/hub");
         let relative = StoreLocation::File("a.redb".into()).relative_to(folder);
         assert_eq!(relative, StoreLocation::File("/etc/hub/a.redb".into()));

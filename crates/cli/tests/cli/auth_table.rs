@@ -15,7 +15,7 @@ pub(crate) use self::issuer_server::RESOURCE;
 use self::issuer_server::{IssuerKey, IssuerServer};
 use crate::bare_client::{get, post};
 use crate::messages::{call, modern};
-use crate::process::{RunningCommand, file, folder, run_with};
+use crate::process::{RunningCommand, file, folder, run, run_with};
 
 /// An issuer that runs beside the test.
 pub(crate) struct IssuerFixture {
@@ -62,6 +62,8 @@ fn hub_accepts_access_tokens_and_follows_its_table() {
     file(&folder, "tokens", &format!("cron {CRON}\n"), 0o600);
     let fixed = format!("public_url = \"{RESOURCE}\"\ntokens = \"tokens\"\n");
     let config = issuer.write_config(&folder, &format!("{fixed}required_scopes = [\"mcp:use\"]"));
+    let trust = || assert_eq!(run(&["trust", &config], "").code, Some(0));
+    trust();
     let (mut running, address) =
         RunningCommand::serve("auth_table_served", &["--config", &config, "--builtin", "echo"]);
     let token = issuer.token(&json!({}));
@@ -76,6 +78,10 @@ fn hub_accepts_access_tokens_and_follows_its_table() {
     assert_eq!(mirrored["issuer"], issuer.server.issuer());
     assert_eq!(get(address, "/metrics", &[]).status, 404, "probes are not for the public");
     issuer.write_config(&folder, &format!("{fixed}required_scopes = [\"mcp:admin\"]"));
+    let line = running.wait_for("cannot reload [auth], keeping the previous ones");
+    assert!(line.contains("not trusted yet"), "{line}");
+    assert_eq!(status(address, &token), 200, "the previous table decides");
+    trust();
     running.wait_for("reloaded [auth]: 1 issuer");
     assert_eq!([status(address, &token), status(address, CRON)], [403, 200]);
     issuer.write_config(&folder, &format!("{fixed}required_scope = []"));
@@ -83,6 +89,7 @@ fn hub_accepts_access_tokens_and_follows_its_table() {
     assert!(line.contains("required_scope"), "{line}");
     assert_eq!(status(address, &token), 403);
     issuer.write_config(&folder, &fixed);
+    trust();
     running.wait_for("reloaded [auth]: 1 issuer");
     assert_eq!(status(address, &token), 200);
     running.signal(Signal::HUP);
@@ -149,14 +156,18 @@ fn auth_tables_that_cannot_be_used_are_refused_with_their_place() {
         ),
     ] {
         let config = file(&folder, "trunkline.toml", &table, 0o600);
-        let finished =
-            run_with(&["serve", "--http", ":0", "--config", &config], &[("SENTINEL", "sentinel-value")], "");
+        let finished = run_with(
+            &["serve", "--trust", "--http", ":0", "--config", &config],
+            &[("SENTINEL", "sentinel-value")],
+            "",
+        );
         assert_eq!(finished.code, Some(3), "{table}: {finished:?}");
         assert!(finished.stderr.contains(expected), "{table}: {finished:?}");
         assert!(!finished.stderr.contains("sentinel-value"), "{finished:?}");
     }
     let config = file(&folder, "trunkline.toml", &format!("[auth]\n{issuer}"), 0o600);
-    let finished = run_with(&["serve", "--http", ":0", "--config", &config, "--insecure-no-auth"], &[], "");
+    let words = ["serve", "--trust", "--http", ":0", "--config", &config, "--insecure-no-auth"];
+    let finished = run_with(&words, &[], "");
     assert!(finished.stderr.contains("contradicts the table [auth]"), "{finished:?}");
 }
 
@@ -165,6 +176,7 @@ fn auth_table_satisfies_the_rule_for_public_addresses() {
     let issuer = IssuerFixture::start();
     let folder = folder("auth_public");
     let config = issuer.write_config(&folder, &format!("public_url = \"{RESOURCE}\""));
-    let mut running = RunningCommand::start(&["serve", "--http", "0.0.0.0:0", "--config", &config]);
+    let mut running =
+        RunningCommand::start(&["serve", "--trust", "--http", "0.0.0.0:0", "--config", &config]);
     running.wait_for("listening on");
 }

@@ -118,7 +118,7 @@ fn answers(finished: &FinishedCommand) -> Vec<serde_json::Value> {
     answers
 }
 
-/// A legacy server that has one more tool for clients that can be asked something.
+/// A legacy server that has one more tool for clients that accept input requests.
 const ASKS_SOME: &str = r#"more=
 while read -r line; do
 id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
@@ -271,7 +271,7 @@ fn no_child_process_outlives_the_bridge() {
 }
 
 #[test]
-fn an_interrupt_ends_a_bridge_that_is_still_connecting() {
+fn interrupt_ends_a_connecting_bridge() {
     let ready = folder("bridge_interrupted").join("ready");
     let script = format!(
         "echo $$ >'{0}.new'; mv '{0}.new' '{0}'; trap '' TERM INT; while true; do sleep 1; done",
@@ -317,4 +317,18 @@ fn options_of_http_need_http() {
         assert_eq!(finished.code, Some(2), "{option:?}: {finished:?}");
         assert!(finished.stderr.contains("--http <ADDR>"), "{option:?}: {finished:?}");
     }
+}
+
+#[test]
+fn sighup_does_not_end_a_bridge_that_has_nothing_to_read_again() {
+    let bridge = ["bridge", "--", TRUNKLINE, "serve", "--stdio", "--no-config", "--builtin", "echo"];
+    let (running, address) = over_http("bridge_hangup", &bridge.map(str::to_owned));
+    running.signal(Signal::HUP);
+    let echo = modern(1, "tools/call", call("echo", json!({ "message": "still there" })));
+    for _ in 0..3 {
+        let answer = post(address, &echo, &[]).json();
+        assert_eq!(answer["result"]["content"][0]["text"], "still there", "{answer}");
+    }
+    running.signal(Signal::TERM);
+    assert_eq!(running.wait().code, Some(0));
 }

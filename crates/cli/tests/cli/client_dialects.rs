@@ -27,7 +27,7 @@ fn keys_of_other_clients_are_imported_in_our_words() {
     file(&home, "other.toml", codex, 0o600);
     let refused = run_at_home(&["servers", "--config", "other.toml"], &home, &[]);
     assert_eq!(refused.code, Some(3), "{refused:?}");
-    assert!(refused.stderr.contains("is a file of another program: codex"), "{refused:?}");
+    assert!(refused.stderr.contains("other.toml: is a file of Codex\n"), "{refused:?}");
     assert!(refused.stderr.contains("trunkline import codex"), "{refused:?}");
 }
 

@@ -1,4 +1,4 @@
-//! What is wrong is told before anything is served: what, where, what to do, and the exit code by its kind.
+//! Configuration errors are reported before the server starts: what, where, what to do, and the exit code of their kind.
 
 use std::net::TcpListener;
 
@@ -151,6 +151,9 @@ fn address_in_use_is_reported_with_a_hint() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     check(&["serve", "--http", &address], 1, &[&address, "in use", "--http :0"]);
+    // What other servers call it.
+    let port = taken.local_addr().unwrap().port().to_string();
+    check(&["serve", "--port", &port], 1, &[&address, "in use"]);
 }
 
 #[test]

@@ -242,7 +242,7 @@ fn audit_log_names_the_rule_of_a_denied_call() {
 }
 
 #[test]
-fn the_id_of_every_process_is_in_the_log_for_who_wants_it_and_no_value_is() {
+fn debug_log_has_the_pid_and_no_argument_values() {
     let (folder, config) = described("described-pid", FILE);
     let log = folder.join("log");
     let params = json!({ "name": "greet", "arguments": { "name": "sentinel" } });
@@ -259,7 +259,7 @@ fn read(path: &Path) -> String {
 }
 
 #[test]
-fn the_files_of_the_guide_are_read_and_its_commands_explained() {
+fn guide_files_are_valid_and_their_commands_are_explained() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
     for document in ["docs/commands.md", "README.md"] {
         let text = read(&root.join(document));

@@ -8,7 +8,7 @@ use crate::messages::{call, initialize, initialized, legacy, modern, parse_lines
 use crate::process::{RunningCommand, file, folder, run};
 
 #[test]
-fn a_legacy_session_and_a_modern_call_are_served_on_one_path() {
+fn legacy_session_and_modern_call_share_one_path() {
     let (running, address) = RunningCommand::serve("both_eras", &[]);
     let opened = post(address, &initialize(), &[]);
     assert_eq!(opened.status, 200, "{opened:?}");
@@ -32,7 +32,7 @@ fn a_legacy_session_and_a_modern_call_are_served_on_one_path() {
 }
 
 #[test]
-fn the_paths_of_other_transports_are_served_unless_they_are_not_wanted() {
+fn paths_of_other_transports_are_served_unless_disabled() {
     for (args, expected) in [
         (&[][..], [200, 400, 426, 404]),
         (&["--only-streamable"], [404, 404, 404, 404]),
@@ -57,7 +57,7 @@ fn more_callers_are_served_than_a_shell_has_given_descriptors() {
     for caller in &mut callers {
         caller.write(&request(address, "GET /healthz", &[("Connection", "keep-alive")], ""));
     }
-    // Nobody leaves before everybody was answered.
+    // All connections stay open until every caller has its response.
     for caller in &mut callers {
         caller.read_until("\r\n");
         assert!(caller.seen().starts_with("HTTP/1.1 200 "), "{}", caller.seen());
@@ -115,7 +115,7 @@ fn tls_is_served_with_a_certificate_and_key() {
 }
 
 #[test]
-fn the_banner_says_how_to_connect_and_the_port_file_lives_as_long_as_the_server() {
+fn banner_has_the_url_and_the_port_file_is_removed_at_exit() {
     let (running, address) = RunningCommand::serve("banner", &[]);
     let port_file = running.port_file.clone();
     assert!(port_file.exists());
@@ -144,7 +144,7 @@ fn ready_fd_receives_the_address() {
 }
 
 #[test]
-fn a_log_of_json_is_nothing_but_json() {
+fn json_log_has_only_json_lines() {
     let (running, address) = RunningCommand::serve("json_log", &["--log-format", "json"]);
     running.signal(Signal::TERM);
     let log = parse_lines(&running.wait().stderr);
@@ -227,7 +227,7 @@ fn any_address_of_the_loopback_can_be_reached_by_its_own_name() {
 }
 
 #[test]
-fn a_token_opens_the_endpoint_and_the_probes_need_none() {
+fn endpoint_requires_the_token_and_probes_do_not() {
     let tokens = file(&folder("tokens-file"), "tokens", "ann 0123456789abcdef\n# bob is gone\n", 0o600);
     let (running, address) = RunningCommand::serve("tokens", &["--auth", &format!("bearer:{tokens}")]);
     let message = modern(1, "tools/call", call("echo", json!({ "message": "hello" })));
@@ -296,7 +296,7 @@ fn only_the_variables_that_are_named_are_looked_at_and_no_value_is_logged() {
         ("env", &["--env", "TENANT"], 400),
     ] {
         let (running, address) = RunningCommand::serve(test, args);
-        // A tab cannot be in a variable, so that the refusal shows that somebody looked.
+        // A variable may not have a tab, so that the refusal shows that the value was checked.
         let answer = post(address, &message, &[("X-Env-Tenant", "sentinel\tvalue")]);
         assert_eq!(answer.status, status, "{test}: {answer:?}");
         post(address, &message, &[("X-Env-Unknown", "sentinel")]);

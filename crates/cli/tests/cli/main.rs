@@ -15,6 +15,7 @@ mod canary;
 mod client;
 #[cfg(test)]
 mod client_dialects;
+mod client_restore;
 #[cfg(test)]
 mod clients;
 #[cfg(test)]
@@ -41,6 +42,8 @@ mod messages;
 mod metrics;
 #[cfg(test)]
 mod process;
+#[cfg(test)]
+mod redis_store;
 #[cfg(test)]
 mod request_tracing;
 #[cfg(test)]

@@ -9,7 +9,7 @@ use crate::bare_client::post;
 use crate::messages::modern;
 use crate::process::{FinishedCommand, RunningCommand, file, folder, run_at_home};
 
-/// Runs a command in a folder, and returns what it said if it succeeded.
+/// Runs a command in a folder, checks that it succeeds and returns its output.
 #[track_caller]
 fn run_ok(words: &[&str], here: &Path) -> String {
     let finished = run_at_home(words, here, &[]);
@@ -60,7 +60,7 @@ headers = { authorization = \"Bearer ${WIKI}\" }\nrequired = true\ntimeout = \"3
 }
 
 #[test]
-fn the_file_that_is_found_or_named_is_changed_and_keeps_the_rest() {
+fn found_or_named_file_is_edited_and_keeps_the_rest() {
     let here = folder("manage_found");
     std::fs::create_dir(here.join(".vscode")).unwrap();
     let theirs = "{\n  // Mine.\n  \"servers\": {\n    \"a\": { \"command\": \"x\", \"odd\": [1] }\n  },\n  \"inputs\": []\n}\n";
@@ -136,6 +136,12 @@ fn management_errors_have_hints() {
         (&["add"], 2, "missing argument: NAME"),
         (&["add", "x"], 2, "missing URL or command for `x`"),
         (&["add", "x", "y"], 2, "`y` is not a URL\nhint: put a command after --: `trunkline add x -- y`"),
+        (
+            &["add", "x", "h.example"],
+            2,
+            "did you mean `https://h.example/mcp`? A command goes after --: `trunkline add x -- h.example`",
+        ),
+        (&["add", "x", "localhost:7411"], 2, "did you mean `http://localhost:7411/mcp`?"),
         (&["add", "x", "https://h", "y"], 2, "unexpected argument `y`"),
         (&["add", "x", "ftp://h"], 2, "`ftp://h`"),
         (&["add", "x", "https://h", "--env", "A=b"], 2, "variables and folders apply only to a program"),
@@ -152,6 +158,26 @@ fn management_errors_have_hints() {
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["exit"], 3, "{json}");
     assert_eq!(std::fs::read_to_string(here.join("trunkline.toml")).unwrap(), toml, "nothing was changed");
+}
+
+#[test]
+fn list_of_a_file_without_servers_names_the_key_that_was_meant() {
+    let here = folder("manage_misspelled");
+    for (name, text, problem) in [
+        ("mcp.json", r#"{"mcpServer":{}}"#, "`mcpServer` is not a known key; did you mean `mcpServers`?"),
+        (
+            "x.yaml",
+            r#"{"context_servers":{"a":{"command":"x"}}}"#,
+            "is a file of Zed, in JSON and not in YAML",
+        ),
+    ] {
+        file(&here, name, text, 0o600);
+        let refused = run_refused(&["servers", "--config", name], &here, 3);
+        assert!(refused.contains(problem), "{refused}");
+    }
+    file(&here, "mcp.json", r#"{"mcpServers":{}}"#, 0o600);
+    let listed = run_ok(&["servers", "--config", "mcp.json"], &here);
+    assert!(listed.contains("no servers; add one with `trunkline add`"), "{listed}");
 }
 
 #[test]
@@ -175,7 +201,7 @@ fn add_writes_secrets_only_to_files_that_other_users_cannot_read() {
     assert_eq!(mode(&config), 0o644);
 }
 
-/// Runs a command beside a hub in the same folder, and returns what it said if it succeeded.
+/// Runs a command next to a hub in the same folder, checks that it succeeds and returns its output.
 #[track_caller]
 fn run_beside_hub(words: &[&str], here: &Path) -> String {
     let finished = run_at_home(words, here, &[("XDG_RUNTIME_DIR", here.to_str().unwrap())]);
@@ -190,7 +216,7 @@ fn run_refused_beside_hub(words: &[&str], here: &Path) -> (Option<i32>, String) 
     (finished.code, finished.stderr)
 }
 
-/// What the hub says of one of its servers.
+/// The state of a server, as the hub reports it.
 #[track_caller]
 fn server_state(here: &Path, server: &str) -> serde_json::Value {
     let told = run_beside_hub(&["servers", "--json"], here);
@@ -221,7 +247,7 @@ fn management_commands_update_the_running_hub() {
     let has = |name: &str| tools().iter().any(|tool| tool == name);
     assert!(has("say__echo"));
 
-    // Added: it is there at once, since what there is was asked for.
+    // The tools of an added server are available at once, since the command waits for its lists.
     let clock = ["--", ourselves, "serve", "--stdio", "--no-config", "--builtin", "time"];
     let told = run_beside_hub(&[&["add", "clock"], &clock[..]].concat(), &here);
     assert_eq!(told, "added `clock` to trunkline.toml; the running hub has it: ready, 2 tools\n");
@@ -258,7 +284,7 @@ fn management_commands_update_the_running_hub() {
     assert_eq!(code, Some(3), "{told}");
     assert!(told.contains("the running hub has no server `clok`\nhint: did you mean `clock`?"), "{told}");
 
-    // One that cannot be started is told as that, hurts nobody, and goes again.
+    // A server that cannot be started is reported as such, affects no other server, and can be removed.
     let told = run_beside_hub(&["add", "gone", "--", "/no/such/program"], &here);
     assert!(told.contains("the running hub has it: failed: ") && told.contains("/no/such/program"), "{told}");
     let (code, told) = run_refused_beside_hub(&["reconnect", "gone"], &here);
@@ -272,7 +298,7 @@ fn management_commands_update_the_running_hub() {
     assert_eq!(tools().iter().filter(|tool| tool.starts_with("clock")).count(), 0);
     assert_eq!(std::fs::read_to_string(here.join("trunkline.toml")).unwrap(), toml);
 
-    // A file that is wrong elsewhere is refused whole by the hub, and that is told.
+    // The hub rejects a file with an error elsewhere as a whole, and the command reports that.
     file(&here, "trunkline.toml", &format!("{toml}[commands.odd]\nargs = \"x\"\n"), 0o600);
     let (code, told) = run_refused_beside_hub(&["disable", "say"], &here);
     assert_eq!(code, Some(3), "{told}");

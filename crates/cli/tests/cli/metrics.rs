@@ -1,4 +1,4 @@
-//! Metrics: where they are, where they are not, and what they say.
+//! Metrics: which endpoints have them, and their values.
 
 use rustix::process::Signal;
 use serde_json::json;
@@ -8,7 +8,7 @@ use crate::messages::{call, initialize, modern};
 use crate::process::{RunningCommand, file, folder};
 
 #[test]
-fn metrics_on_the_loopback_show_what_was_called() {
+fn loopback_metrics_count_the_calls() {
     let (_running, address) = RunningCommand::serve("metrics", &[]);
     let echo = modern(1, "tools/call", call("echo", json!({ "message": "hello" })));
     assert_eq!(post(address, &echo, &[]).status, 200);
@@ -28,6 +28,9 @@ fn metrics_on_the_loopback_show_what_was_called() {
         r#"mcp_server_stored_sessions{store="memory"} 1"#,
         "mcp_server_calls_running 0",
         "mcp_server_panics_total 0",
+        "trunkline_log_lines_suppressed_total 0",
+        "trunkline_audit_lines_lost_total 0",
+        r#"trunkline_upstream_items_total{kind="list_refused"} 0"#,
     ] {
         assert!(metrics.body.lines().any(|there| there == line), "{line} is not in {}", metrics.body);
     }

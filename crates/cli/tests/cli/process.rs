@@ -120,7 +120,7 @@ pub(crate) struct RunningCommand {
     stderr: Receiver<String>,
     /// Lines of standard error that a test has waited past.
     stderr_seen: String,
-    /// Where a server that is ready says its address.
+    /// The file to which a ready server writes its address.
     pub(crate) port_file: PathBuf,
 }
 
@@ -179,7 +179,7 @@ impl RunningCommand {
         Self::ready(test, |fixed| Self::start_with(&[fixed, args].concat(), variables))
     }
 
-    /// Starts a server as a shell does that was told to give it so many descriptors at first.
+    /// Starts a server as a shell does that limits the number of descriptors first.
     #[track_caller]
     #[expect(
         clippy::disallowed_methods,
@@ -200,7 +200,7 @@ impl RunningCommand {
         let port_file = folder(test).join("address");
         let fixed = ["serve", "--http", "127.0.0.1:0", "--port-file", port_file.to_str().unwrap()];
         let mut running = start(&fixed);
-        // Whatever its form, the first line says where the server listens, after the file was written.
+        // In every format, the first line has the address, and it comes after the file was written.
         running.wait_for("127.0.0.1:");
         let address = std::fs::read_to_string(&port_file).unwrap();
         running.port_file = port_file;
@@ -252,7 +252,7 @@ impl RunningCommand {
         self.child.id()
     }
 
-    /// Returns the command line as everybody on the machine can read it.
+    /// Returns the command line, which every user of the machine can read.
     #[cfg(target_os = "linux")]
     pub(crate) fn command_line(&self) -> String {
         let bytes = std::fs::read(format!("/proc/{}/cmdline", self.child.id())).unwrap();

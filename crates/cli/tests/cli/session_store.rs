@@ -13,14 +13,14 @@ use crate::process::{RunningCommand, file, folder, run, run_in};
 const OWN_BINARY: &str = env!("CARGO_BIN_EXE_trunkline");
 
 /// A folder with a store and its key.
-struct StoreFolder {
-    folder: PathBuf,
-    store: String,
-    key: String,
+pub(crate) struct StoreFolder {
+    pub(crate) folder: PathBuf,
+    pub(crate) store: String,
+    pub(crate) key: String,
 }
 
 impl StoreFolder {
-    fn new(test: &str) -> Self {
+    pub(crate) fn new(test: &str) -> Self {
         let folder = folder(test);
         let key = file(&folder, "state.key", &"k".repeat(32), 0o600);
         let store = format!("file:{}", folder.join("sessions.redb").display());
@@ -29,7 +29,7 @@ impl StoreFolder {
 
     /// Starts a server with the store.
     #[track_caller]
-    fn serve(&self, args: &[&str]) -> (RunningCommand, SocketAddr) {
+    pub(crate) fn serve(&self, args: &[&str]) -> (RunningCommand, SocketAddr) {
         let port_file = self.folder.join("address");
         let _ = std::fs::remove_file(&port_file);
         let fixed = ["serve", "--trust", "--http", "127.0.0.1:0", "--port-file", port_file.to_str().unwrap()];
@@ -41,18 +41,18 @@ impl StoreFolder {
     }
 }
 
-fn kill(running: RunningCommand) {
+pub(crate) fn kill(running: RunningCommand) {
     running.signal(Signal::KILL);
     running.wait();
 }
 
 /// A legacy session of a client that outlives the server.
-struct StoredSession {
+pub(crate) struct StoredSession {
     id: String,
 }
 
 impl StoredSession {
-    fn open(address: SocketAddr) -> Self {
+    pub(crate) fn open(address: SocketAddr) -> Self {
         let opened = post(address, &initialize(), &[]);
         assert_eq!(opened.status, 200, "{opened:?}");
         let session = Self { id: opened.header("mcp-session-id").unwrap().to_owned() };
@@ -60,21 +60,21 @@ impl StoredSession {
         session
     }
 
-    fn headers(&self) -> [(&str, &str); 2] {
+    pub(crate) fn headers(&self) -> [(&str, &str); 2] {
         [("Mcp-Session-Id", &self.id), ("MCP-Protocol-Version", "2025-11-25")]
     }
 
-    fn post(&self, address: SocketAddr, message: &Value) -> HttpReply {
+    pub(crate) fn post(&self, address: SocketAddr, message: &Value) -> HttpReply {
         post(address, message, &self.headers())
     }
 
     #[track_caller]
-    fn call(&self, address: SocketAddr, tool: &str, arguments: Value) -> Value {
+    pub(crate) fn call(&self, address: SocketAddr, tool: &str, arguments: Value) -> Value {
         self.post(address, &legacy(2, "tools/call", call(tool, arguments))).json()
     }
 
     /// Opens a standalone stream, or resumes a stream after an event.
-    fn stream(&self, address: SocketAddr, last: Option<&str>) -> RawConnection {
+    pub(crate) fn stream(&self, address: SocketAddr, last: Option<&str>) -> RawConnection {
         let mut stream = RawConnection::open(address);
         let [session, version] = self.headers();
         let mut headers = vec![session, version, ("Accept", "text/event-stream")];
@@ -85,14 +85,14 @@ impl StoredSession {
 }
 
 /// Waits for the first event and returns its id.
-fn event_id(stream: &mut RawConnection) -> String {
+pub(crate) fn event_id(stream: &mut RawConnection) -> String {
     let seen = stream.read_until("\n\n");
     let id = seen.lines().find_map(|line| line.strip_prefix("id: "));
     id.unwrap_or_else(|| panic!("{seen}")).to_owned()
 }
 
 #[test]
-fn session_goes_on_after_kill_and_restart() {
+fn session_continues_after_kill_and_restart() {
     let place = StoreFolder::new("stored_session");
     let (running, address) = place.serve(&["--no-config"]);
     let session = StoredSession::open(address);
@@ -188,7 +188,7 @@ fn call_that_ended_with_the_process_gets_an_error_on_its_resumed_stream() {
     assert!(!seen.contains("trunkline/request"), "{seen}");
 }
 
-fn refused(folder: &Path, args: &[&str]) -> String {
+pub(crate) fn refused(folder: &Path, args: &[&str]) -> String {
     let fixed = ["serve", "--no-config", "--http", "127.0.0.1:0"];
     let finished = run(&[&fixed[..], args].concat(), "");
     assert_ne!(finished.code, Some(0), "{finished:?} {}", folder.display());
@@ -208,7 +208,7 @@ fn store_that_cannot_be_opened_is_explained() {
     let stderr = refused(&place.folder, &["--store", &place.store, "--state-key", &other]);
     assert!(stderr.contains("another state key"), "{stderr}");
     let stderr = refused(&place.folder, &["--store", "sqlite:a.db", "--state-key", &place.key]);
-    assert!(stderr.contains("memory or file:PATH"), "{stderr}");
+    assert!(stderr.contains("memory, file:PATH or a redis:// URL"), "{stderr}");
 }
 
 #[test]

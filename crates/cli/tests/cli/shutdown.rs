@@ -1,4 +1,4 @@
-//! How a server leaves: streams are told, what is under way may finish, and a second signal is final.
+//! How a server shuts down: streams get a message, running calls may finish, and a second signal stops at once.
 
 use std::net::SocketAddr;
 
@@ -9,7 +9,7 @@ use crate::bare_client::{RawConnection, get, mirror_headers, post, request};
 use crate::messages::{call, initialize, modern};
 use crate::process::RunningCommand;
 
-/// Opens a request whose body never comes whole, and returns when the server has begun to read it.
+/// Sends a request with an incomplete body, and returns when the server has begun to read it.
 fn half_a_request(address: SocketAddr) -> RawConnection {
     let mut connection = RawConnection::open(address);
     let headers = [("Content-Length", "100"), ("Expect", "100-continue")];
@@ -35,7 +35,7 @@ fn standalone_stream_is_closed_with_its_result_on_the_first_signal() {
 }
 
 #[test]
-fn a_legacy_stream_and_an_idle_connection_do_not_hold_it_up() {
+fn shutdown_waits_for_neither_legacy_streams_nor_idle_connections() {
     let (running, address) = RunningCommand::serve("legacy_stream", &[]);
     let opened = post(address, &initialize(), &[]);
     let mut stream = RawConnection::open(address);
@@ -58,7 +58,7 @@ fn a_legacy_stream_and_an_idle_connection_do_not_hold_it_up() {
 }
 
 #[test]
-fn a_second_signal_during_drain_exits_immediately() {
+fn second_signal_during_drain_exits_immediately() {
     for (second, code) in [(Signal::INT, 130), (Signal::TERM, 0)] {
         let (mut running, address) = RunningCommand::serve("second_signal", &["--grace", "1h"]);
         let _half = half_a_request(address);

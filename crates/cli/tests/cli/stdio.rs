@@ -106,7 +106,7 @@ fn oversized_stdio_line_is_rejected_and_the_next_is_answered() {
 }
 
 #[test]
-fn a_signal_ends_it_while_the_input_stays_open() {
+fn signal_stops_serve_with_open_stdin() {
     for signal in [Signal::TERM, Signal::INT] {
         let mut running = RunningCommand::start(&["serve", "--stdio"]);
         running.write(&lines(&[initialize()]));
@@ -134,7 +134,7 @@ fn stdio_call_longer_than_the_grace_is_cut_off_and_exits_with_1() {
 }
 
 #[test]
-fn a_strict_server_refuses_what_comes_before_initialized_and_another_answers() {
+fn require_initialized_refuses_early_requests() {
     let input = lines(&[initialize(), legacy(2, "tools/list", json!({}))]);
     for (options, strict) in [(&[][..], false), (&["--strict", "--session-in-meta"], true)] {
         let finished = run(&[&["serve", "--stdio", "--no-config"], options].concat(), &input);

@@ -1,10 +1,12 @@
 use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use trunkline_protocol::model::{InputRequest, InputResponse};
 use trunkline_protocol::{Notification, Refusal, era};
 
@@ -87,21 +89,23 @@ impl InFlightCall {
         let mut at_most = began + self.time_left;
         let mut due = (began + request_timeout(inner, call)).min(at_most);
         async move {
-            let mut deadline = inner.deadline_timer.deadline();
+            let mut deadline = pin!(sleep_until(due));
             loop {
-                let arrived = std::future::poll_fn(|cx| match self.poll_next(cx) {
+                // Progress moves the deadline.
+                if deadline.deadline() != due {
+                    deadline.as_mut().reset(due);
+                }
+                let arrived = poll_fn(|cx| match self.poll_next(cx) {
                     Poll::Ready(arrived) => Poll::Ready(Some(arrived)),
-                    Poll::Pending => deadline.poll(due, cx).map(|()| None),
+                    Poll::Pending => deadline.as_mut().poll(cx).map(|()| None),
                 });
                 let collecting = match arrived.await {
                     Some(ExchangeEvent::Response(outcome)) => return Ok(Some(outcome)),
                     Some(ExchangeEvent::Failed(failure)) => return Err(failure),
                     Some(ExchangeEvent::Notification(notification)) => {
                         let now = Instant::now();
-                        if self
-                            .handle_notification(inner, call, &notification)
-                            .is_some_and(|noted| noted == NotificationEffect::Progress)
-                        {
+                        let effect = self.handle_notification(inner, call, &notification);
+                        if effect == Some(NotificationEffect::Progress) {
                             due = (now + request_timeout(inner, call)).min(at_most);
                         }
                         // A server that sends notifications without pause would otherwise starve the timer.
@@ -116,15 +120,12 @@ impl InFlightCall {
                     }
                     Some(ExchangeEvent::Skipped) => continue,
                     None => {
-                        // Progress moves the deadline, and a wake-up for the earlier one may still come.
-                        let now = Instant::now();
-                        if now >= due && inner.transport.is_waiting_for_user() {
-                            let login = now - began;
-                            at_most = began + self.time_left + login;
-                            due = (now + request_timeout(inner, call)).min(at_most);
-                        } else if now >= due {
+                        if !inner.transport.is_waiting_for_user() {
                             return Err(TransportFailure::timed_out(due - began));
                         }
+                        let now = Instant::now();
+                        at_most = now + self.time_left;
+                        due = (now + request_timeout(inner, call)).min(at_most);
                         continue;
                     }
                 };
@@ -318,7 +319,7 @@ impl InFlightCall {
     }
 
     async fn next(&mut self) -> ExchangeEvent {
-        std::future::poll_fn(|cx| self.poll_next(cx)).await
+        poll_fn(|cx| self.poll_next(cx)).await
     }
 
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<ExchangeEvent> {

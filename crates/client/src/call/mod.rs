@@ -13,7 +13,6 @@
 
 mod call_builder;
 mod completion;
-mod deadline_timer;
 mod in_flight;
 mod notifications;
 mod observer;
@@ -23,7 +22,6 @@ mod step;
 
 pub use self::call_builder::CallBuilder;
 pub use self::completion::CompletionRequest;
-pub(crate) use self::deadline_timer::DeadlineTimer;
 pub use self::in_flight::{InputRoundEvent, LiveContinuation};
 pub use self::notifications::{LogMessage, ProgressUpdate};
 pub use self::observer::CallObserver;

@@ -2,6 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use trunkline_auth::authorizer::CallerToken;
 use trunkline_protocol::model::ClientCapabilities;
 use trunkline_protocol::{ByteString, JsonObject, LoggingLevel, Method, RawJson, meta};
 
@@ -38,6 +39,8 @@ pub struct ClientCall {
     pub(crate) may_reopen: bool,
     /// Why the call is invalid; returned to its caller instead of a result.
     pub(crate) invalid_reason: Option<Box<str>>,
+    /// The token of the caller that it is made for, if such tokens are exchanged.
+    pub(crate) caller_token: Option<CallerToken>,
 }
 
 /// Input that is sent with a call.
@@ -131,6 +134,7 @@ impl ClientCall {
             caller_id: self.caller_id,
             may_reopen: self.may_reopen,
             invalid_reason: self.invalid_reason.clone(),
+            caller_token: self.caller_token.clone(),
         }
     }
 
@@ -150,6 +154,7 @@ impl ClientCall {
             caller_id: 0,
             may_reopen: true,
             invalid_reason: None,
+            caller_token: None,
         }
     }
 
@@ -222,6 +227,14 @@ impl ClientCall {
     /// [`InputHandler`](crate::InputHandler) answers it as if no call were running.
     pub fn caller_id(mut self, number: u64) -> Self {
         self.caller_id = number;
+        self
+    }
+
+    /// Makes the call with what the token of a caller is exchanged for, on a client that exchanges tokens (RFC 8693);
+    /// without a token of its own, a call uses the latest one. Only Streamable HTTP authorizes each request: over any other
+    /// transport the call fails.
+    pub fn caller_token(mut self, token: CallerToken) -> Self {
+        self.caller_token = Some(token);
         self
     }
 

@@ -14,7 +14,7 @@ mod unsolicited;
 use futures_util::future::BoxFuture;
 pub(crate) use trunkline_transport::http::RequestDelivery;
 
-pub(crate) use self::channel::{ChannelLimits, ChannelTransport};
+pub(crate) use self::channel::{ChannelLimits, ChannelTransport, EXCHANGE_TRANSPORT};
 pub(crate) use self::exchange::{
     ExchangeEvent, FailureCause, RawResponse, RequestExchange, TransportFailure, TransportFailureKind,
 };

@@ -1,3 +1,4 @@
+use trunkline_auth::authorizer::CallerToken;
 use trunkline_protocol::{ByteString, Method, RequestId, Revision};
 
 /// One outgoing request, already encoded.
@@ -13,6 +14,8 @@ pub(crate) struct OutgoingRequest {
     pub(crate) mirror: HeaderMirror,
     /// The recipient of input requests that the server sends within it.
     pub(crate) recipient: InputRecipient,
+    /// The token of the caller that it is sent for, if such tokens are exchanged.
+    pub(crate) caller_token: Option<CallerToken>,
 }
 
 /// The recipient of input requests that a server sends while it works on a request.

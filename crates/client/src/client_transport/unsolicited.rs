@@ -69,11 +69,9 @@ pub(crate) fn unsolicited_channel(
 }
 
 impl UnsolicitedSender {
-    /// Counts a message that is dropped.
+    /// Reports a message that is dropped.
     pub(crate) fn count_dropped(&self, kind: DroppedMessage) {
-        if let Some(callback) = &self.on_dropped {
-            callback.call(kind);
-        }
+        DropCallback::report(self.on_dropped.as_ref(), kind);
     }
 
     /// Queues a notification.

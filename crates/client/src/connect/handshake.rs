@@ -104,7 +104,7 @@ impl HandshakeError {
         match self {
             Self::TimedOut(within) => format!("no answer within {within:?}"),
             Self::Transport(failure) => failure.to_string(),
-            Self::ErrorResponse(refused) => format!("error {}: {}", refused.code, refused.message),
+            Self::ErrorResponse(refused) => format!("error {}: {}", refused.code, refused.shown_message()),
             Self::InvalidVersion(problem) => problem.clone(),
         }
     }

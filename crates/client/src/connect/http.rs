@@ -11,7 +11,7 @@ use trunkline_transport::Url;
 use super::handshake::{self, HandshakeError};
 use super::opened_transport::OpenedTransport;
 use super::probe::{DiscoverOutcome, ProbeDecision, decide_over_http, falls_back_to_sse};
-use super::{ConnectAttempts, ConnectPlan, EstablishedConnection, HttpTransportKind};
+use super::{ConnectAttempts, ConnectPlan, EstablishedConnection, HttpTransportKind, refuse_token_exchange};
 use crate::client_transport::{
     AuthorizedHttp, ChannelTransport, ClientTransport, CustomHeaders, HttpSseChannel,
     StreamableHttpTransport, TransportFailure, TransportFailureKind, unsolicited_channel,
@@ -60,7 +60,7 @@ impl HttpConnectContext<'_> {
         let http = self.authorized_http();
         let transport =
             StreamableHttpTransport::new(http, self.url, &self.headers, self.plan.http_limits(), sender);
-        let transport = transport.map_err(|error| Error::Invalid(error.to_string()))?;
+        let transport = transport.map_err(Error::invalid_options)?;
         Ok(OpenedTransport {
             transport: Arc::new(transport),
             unsolicited: receiver,
@@ -153,7 +153,9 @@ impl HttpConnectContext<'_> {
         match self.initialize(&*open.transport, offered, action, attempts).await {
             Ok((edge, description)) => Ok(open.establish(edge, description)),
             Err(failure)
-                if falls_back_to_sse(&failure) && self.plan.http_transport == HttpTransportKind::Any =>
+                if falls_back_to_sse(&failure)
+                    && self.plan.http_transport == HttpTransportKind::Any
+                    && refuse_token_exchange(self.authorizer.as_ref()).is_ok() =>
             {
                 self.fall_back_to_sse(offered, &failure, attempts).await
             }
@@ -163,9 +165,11 @@ impl HttpConnectContext<'_> {
 
     /// Connects over HTTP+SSE, because the caller chose that transport.
     async fn connect_sse(&self, attempts: &mut ConnectAttempts) -> Result<EstablishedConnection, Error> {
+        refuse_token_exchange(self.authorizer.as_ref())?;
         let offered = self.plan.pin.unwrap_or(Revision::NEWEST_LEGACY);
         if offered.era() == Era::Modern {
-            return Err(Error::Invalid(format!("{offered} is not spoken over HTTP+SSE")));
+            let cause = format!("{offered} cannot be used over HTTP+SSE");
+            return Err(Error::InvalidOptions { cause, source: None });
         }
         match self.open_sse(attempts).await {
             Ok(open) => self.open_sse_session(open, offered, attempts).await,

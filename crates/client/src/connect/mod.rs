@@ -38,10 +38,10 @@ pub(crate) use self::attempt::ConnectAttempts;
 pub use self::era_cache::EraCache;
 pub use self::supported_eras::SupportedEras;
 use self::supported_eras::{EraPreference, infer_supported_eras};
-use crate::client_transport::FailureCause;
 use crate::client_transport::{
     ChannelLimits, ClientTransport, CustomHeaders, HttpLimits, UnsolicitedReceiver,
 };
+use crate::client_transport::{EXCHANGE_TRANSPORT, FailureCause};
 use crate::dropped_message::DropCallback;
 use crate::edge::ProtocolEdge;
 use crate::error::{ConnectError, Error};
@@ -160,9 +160,20 @@ impl ConnectPlan {
     pub(crate) fn custom_headers(&self) -> Result<CustomHeaders, Error> {
         let mut headers = CustomHeaders::default();
         for (name, value) in &self.headers {
-            headers.add(name, value).map_err(|error| Error::Invalid(error.to_string()))?;
+            headers.add(name, value).map_err(Error::invalid_options)?;
         }
         Ok(headers)
+    }
+}
+
+/// Refuses a transport that is authorized once for the requests of all callers.
+///
+/// # Errors
+/// [`Error::InvalidOptions`] if each request is authorized with what the token of its caller is exchanged for.
+fn refuse_token_exchange(authorizer: Option<&Arc<Authorizer>>) -> Result<(), Error> {
+    match authorizer.is_some_and(|authorizer| authorizer.exchanges_tokens()) {
+        true => Err(Error::InvalidOptions { cause: EXCHANGE_TRANSPORT.to_owned(), source: None }),
+        false => Ok(()),
     }
 }
 
@@ -224,11 +235,14 @@ pub(crate) async fn connect(
             channel::connect(&channel::ChannelSource::WebSocket(url), plan, attempts).await
         }
         Target::Url(url) => http::connect(&url, plan, attempts).await,
-        Target::Name { name, .. } => Err(Error::Invalid(format!(
-            "`{name}` is neither an address nor a command line; if it is the name of a program, put `./` or its path \
-             before it; a name in a configuration is looked up with the feature `config`"
-        ))),
-        Target::Invalid(error) => Err(Error::Invalid(error.to_string())),
+        Target::Name { name, .. } => Err(Error::InvalidOptions {
+            cause: format!(
+                "`{name}` is neither an address nor a command line; if it is the name of a program, put `./` or its \
+                 path before it; a name in a configuration is looked up with the feature `config`"
+            ),
+            source: None,
+        }),
+        Target::Invalid(error) => Err(Error::invalid_options(error)),
         other => Err(Error::Unsupported(format!("cannot connect to {other}"))),
     }
 }

@@ -158,7 +158,7 @@ impl DiscoverOutcome {
     pub(crate) fn describe(&self) -> String {
         match self {
             Self::Described(_) => "answered".to_owned(),
-            Self::ErrorResponse(refused) => format!("error {}: {}", refused.code, refused.message),
+            Self::ErrorResponse(refused) => format!("error {}: {}", refused.code, refused.shown_message()),
             Self::TimedOut => UNANSWERED.to_owned(),
             Self::Failed(failure) => failure.to_string(),
         }

@@ -6,20 +6,21 @@ use trunkline_auth::authorizer::AuthorizedAttempt;
 use trunkline_transport::dial::{DialedStream, WebSocketError};
 use trunkline_transport::{Url, WebSocketChannel};
 
-use super::{ConnectAttempts, ConnectPlan};
+use super::{ConnectAttempts, ConnectPlan, refuse_token_exchange};
 use crate::client_transport::{FailureCause, TransportFailure, authorization_headers, status_failure};
 use crate::error::Error;
 
 /// Opens a WebSocket channel. The handshake is authorized like any request over HTTP.
 ///
 /// # Errors
-/// [`Error::Unauthorized`], [`Error::Authorization`], or [`Error::Unreachable`] with the reason.
+/// [`Error::InvalidOptions`], [`Error::Unauthorized`], [`Error::Authorization`], or [`Error::Unreachable`] with the reason.
 pub(super) async fn open(
     url: &Url,
     plan: &ConnectPlan,
     attempts: &mut ConnectAttempts,
 ) -> Result<WebSocketChannel<DialedStream>, Error> {
     let authorizer = plan.authorizer(url);
+    refuse_token_exchange(authorizer.as_ref())?;
     let mut attempt = authorizer.as_ref().map(|authorizer| authorizer.begin("websocket"));
     let uri = ConnectPlan::http_url(url).to_full_string().parse().unwrap_or_default();
     loop {

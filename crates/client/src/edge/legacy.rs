@@ -1,4 +1,6 @@
 //! Revisions up to 2025-11-25: a handshake, a session, and input requests that are JSON-RPC requests of the server.
+//!
+//! See [Lifecycle](https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle).
 
 use bytes::Bytes;
 use trunkline_protocol::codec::Dialect;
@@ -66,7 +68,8 @@ impl LegacyEdge {
             writer.close_object();
         });
         let mirror = HeaderMirror::Version(self.revision);
-        Ok(OutgoingRequest { id, method: call.method.clone(), body, mirror, recipient: extras.recipient })
+        let (method, caller_token) = (call.method.clone(), call.caller_token.clone());
+        Ok(OutgoingRequest { id, method, body, mirror, recipient: extras.recipient, caller_token })
     }
 
     pub(super) fn roots_changed(&self) -> OutgoingMessage {
@@ -90,6 +93,8 @@ impl LegacyEdge {
 
 /// Parses the URL elicitations that are required before a call is repeated (error -32042); they become input
 /// requests.
+///
+/// See [URL Elicitation Required Error](https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#url-elicitation-required-error).
 fn required_url_elicitations(error: &ErrorResponse) -> Option<Vec<(String, InputRequest)>> {
     if error.code != error_code::URL_ELICITATION_REQUIRED {
         return None;
@@ -185,6 +190,8 @@ pub(super) fn write_response(
 }
 
 /// Creates the call that sets the log level.
+///
+/// See [Setting Log Level](https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/logging#setting-log-level).
 pub(super) fn set_level_call(level: LoggingLevel) -> ClientCall {
     let mut call = ClientCall::with_method(Method::SetLevel);
     call.params.set("level", RawJson::from_text(level.as_str()));
@@ -192,6 +199,8 @@ pub(super) fn set_level_call(level: LoggingLevel) -> ClientCall {
 }
 
 /// Creates the call that subscribes to a resource, or unsubscribes from it.
+///
+/// See [Resources, Subscriptions](https://modelcontextprotocol.io/specification/2025-11-25/server/resources#subscriptions).
 pub(crate) fn resource_call(method: Method, uri: &str) -> ClientCall {
     let mut call = ClientCall::with_method(method);
     call.params.set("uri", RawJson::from_text(uri));
@@ -199,6 +208,8 @@ pub(crate) fn resource_call(method: Method, uri: &str) -> ClientCall {
 }
 
 /// Encodes the `initialize` request.
+///
+/// See [Initialization](https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#initialization).
 pub(crate) fn initialize(
     id: u64,
     revision: Revision,
@@ -221,6 +232,7 @@ pub(crate) fn initialize(
         body,
         mirror: HeaderMirror::Nothing,
         recipient: InputRecipient::None,
+        caller_token: None,
     }
 }
 

@@ -2,6 +2,8 @@
 //!
 //! Code behind an edge does not depend on the era. Both edges encode the same [`ClientCall`] and return the same
 //! [`StepOutcome`](crate::StepOutcome)s.
+//!
+//! See [Versioning, Terminology](https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning#terminology).
 
 pub(crate) mod legacy;
 pub(crate) mod modern;

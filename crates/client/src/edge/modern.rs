@@ -1,4 +1,7 @@
 //! Revisions from 2026-07-28 on: every request is stateless, and a server requests input by its result.
+//!
+//! See [Statelessness](https://modelcontextprotocol.io/specification/2026-07-28/basic/index#statelessness) and
+//! [Multi Round-Trip Requests](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr#client-requirements-basic-workflow).
 
 use bytes::Bytes;
 use trunkline_protocol::codec::{Dialect, RawResult};
@@ -45,7 +48,8 @@ impl ModernEdge {
         self.revision
     }
 
-    /// Returns the refusal for a JSON-RPC request of the server, which this era does not have.
+    /// Returns the refusal for a JSON-RPC request of the server, which this era does not have
+    /// ([Message Patterns](https://modelcontextprotocol.io/specification/2026-07-28/basic/index#message-patterns)).
     pub(super) fn refuse_request(&self, request: &Request) -> Refusal {
         let (method, revision) = (shorten(&request.method), self.revision);
         let problem = format!(
@@ -87,9 +91,13 @@ impl ModernEdge {
         });
         let mirror =
             HeaderMirror::Full { revision: self.revision, name: call.mirrored_name(), params: extras.params };
-        Ok(OutgoingRequest { id, method: call.method.clone(), body, mirror, recipient: InputRecipient::None })
+        let (method, caller_token) = (call.method.clone(), call.caller_token.clone());
+        Ok(OutgoingRequest { id, method, body, mirror, recipient: InputRecipient::None, caller_token })
     }
 
+    /// Writes the `_meta` that every modern request carries.
+    ///
+    /// See [General fields, `_meta`](https://modelcontextprotocol.io/specification/2026-07-28/basic/index#meta).
     fn write_meta(&self, id: u64, call: &ClientCall, extras: &RequestExtras<'_>, writer: &mut JsonWriter) {
         writer.verbatim(&self.meta_prefix);
         match &call.capabilities {
@@ -193,7 +201,8 @@ fn write_raw_responses(answers: &[(String, RawJson)]) -> Option<RawJson> {
     (!answers.is_empty()).then(|| members.collect::<JsonObject>().to_raw())
 }
 
-/// Creates the `subscriptions/listen` request.
+/// Creates the `subscriptions/listen` request
+/// ([Notification Filter](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions#notification-filter)).
 pub(super) fn listen_call(filter: &ChangeFilter) -> ClientCall {
     let mut call = ClientCall::with_method(Method::Listen);
     call.params.set("notifications", filter.to_raw());
@@ -201,6 +210,8 @@ pub(super) fn listen_call(filter: &ChangeFilter) -> ClientCall {
 }
 
 /// Parses the result of `server/discover`.
+///
+/// See [DiscoverResult](https://modelcontextprotocol.io/specification/2026-07-28/server/discover#discoverresult).
 ///
 /// # Errors
 /// Returns a message if the result is not usable.
@@ -224,7 +235,8 @@ pub(crate) fn parse_discover_result(
     })
 }
 
-/// Reports whether a server lists legacy revisions.
+/// Reports whether a server lists legacy revisions
+/// ([Backward Compatibility](https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning#backward-compatibility-with-initialization-based-versions)).
 fn lists_legacy(members: &JsonObject) -> bool {
     let listed =
         members.get("supportedVersions").and_then(|listed| listed.elements().ok()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Questions on a channel, where nothing says which call asked them: whatever is guessed, each is answered once.
+//! Input requests on a channel, where no field names the call that they belong to: each gets one response all the same.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use trunkline_client::{BoxFuture, Client, InputHandler, InputOrigin};
 
 use crate::support::{ScriptAction, ScriptedPeer, accept, or_handshake, settle, within};
 
-/// Answers when it is allowed to, and counts how often it was asked.
+/// Responds when the test allows it, and counts the input requests.
 #[derive(Clone)]
 struct GatedHandler {
     asked: Arc<std::sync::atomic::AtomicUsize>,
@@ -133,7 +133,7 @@ async fn input_request_ends_with_the_only_call_that_could_have_caused_it() {
             only.abort();
         }
         settle().await;
-        // A server that was told of the end may be told so once more, and nobody is bothered again.
+        // The server may get a second refusal after the end of the call, and the handler is not called again.
         assert!(answers(&script).iter().all(|answer| answer.get("error").is_some()));
         assert_eq!(slow.asked(), before + 1);
     }

@@ -15,7 +15,7 @@ use trunkline_server::{HostOptions, Tool};
 
 use crate::support::{Answers, Life, accept, connect, server, settle, within};
 
-/// Returns a client in each revision, with somebody who answers everything by a function.
+/// Returns a client in each revision, with a function that responds to every input request.
 async fn clients(
     answer: impl Fn(&InputRequest) -> Result<InputResponse, Refusal> + Send + Sync + Clone + 'static,
 ) -> Vec<(Client, Answers, Life)> {
@@ -97,7 +97,7 @@ async fn progress_reaches_the_caller() {
         });
         assert_eq!(within(call.into_future()).await.unwrap().text(), "done");
         let heard = heard.lock().unwrap().clone();
-        // Progress that nobody has read yet is merged, so that only the last is certain.
+        // Unread progress is merged, so that only the last report is certain.
         let said = (client.server().revision > Revision::V2024_11_05).then(|| "step 3".to_owned());
         assert_eq!(heard.last(), Some(&(3.0, said)));
     }
@@ -268,7 +268,7 @@ async fn undeclared_elicitation_fails_the_call() {
     for revision in Revision::ALL {
         let host = server(&Life::default()).host(HostOptions::default()).unwrap();
         let client = connect(&host, revision, Client::builder()).await;
-        // Our server does not ask a client that cannot answer; what it says then is its own business.
+        // Our server sends no input request to a client without the capability; the test does not check its message.
         let outcome = within(client.call("confirm", json!({})).into_future()).await;
         assert!(outcome.is_err() || outcome.is_ok_and(|result| result.is_error), "{revision}");
     }
@@ -298,7 +298,7 @@ async fn change_stream_reports_changes_in_both_eras() {
         assert_eq!(within(changes.next()).await, Some(ChangeEvent::Prompts), "{revision}");
         drop(changes);
         settle().await;
-        // Nobody watches any more, and the next one begins anew.
+        // The last subscription has ended, and the next one is a new one.
         handle.notify_updated("test://a");
         let mut changes = within(client.subscribe(ChangeFilter::all_lists())).await.unwrap();
         handle.remove_resource("test://a");

@@ -13,6 +13,7 @@
 mod attribution;
 mod features;
 mod hostile;
+mod illegible;
 mod lists;
 mod probing;
 mod steps;

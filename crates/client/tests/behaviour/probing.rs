@@ -13,7 +13,7 @@ const DISCOVER: &str = "server/discover";
 const INITIALIZE: &str = "initialize";
 const INITIALIZED: &str = "notifications/initialized";
 
-/// Connects to a server whose answers to `server/discover` and `initialize` are functions.
+/// Connects to a server with functions for its responses to `server/discover` and `initialize`.
 async fn probe(
     discover: impl Fn(usize) -> ScriptAction + Send + Sync + 'static,
     initialize: impl Fn(&Value) -> ScriptAction + Send + Sync + 'static,
@@ -82,7 +82,7 @@ async fn preferred_era_is_used_over_a_channel_if_supported_else_the_other() {
             assert_eq!(info.revision.era() == prefers, is_spoken, "{kind}, {prefers:?}: {methods:?}");
             let other = Era::ALL.into_iter().find(|era| *era != info.revision.era()).unwrap();
             let expected = match is_spoken {
-                // What was tried first and is not spoken is known, and what was not tried is not, unless the server says so.
+                // Failed revisions are excluded; untried ones are unknown, unless the server lists its revisions.
                 false => no,
                 true if prefers == Era::Modern && kind == "both, and says so" => yes,
                 true => unknown,
@@ -224,7 +224,7 @@ async fn listed_revisions_of_the_server_are_used() {
 async fn connect_without_common_revision_fails_without_handshake() {
     for (discover, asked) in [
         (json!(["2099-01-01"]), 1),
-        // One that refuses what it lists is not asked for ever.
+        // The attempts are bounded if the server refuses a revision that it lists.
         (json!(["2026-07-28"]), 2),
     ] {
         let (client, methods, _) = probe(move |_| unsupported(discover.clone()), |_| panic!()).await;

@@ -1,8 +1,10 @@
 //! Calls by steps: questions that the caller answers, and continuations that travel or stay.
 
 use serde_json::{Value, json};
+use trunkline_client::authorization::CallerToken;
 use trunkline_client::protocol::model::{ClientCapabilities, InputRequest};
 use trunkline_client::protocol::{RawJson, Refusal, Revision};
+use trunkline_client::transport::Secret;
 use trunkline_client::{Client, ClientCall, ClientContinuation, ClientInputRound, Error, StepOutcome};
 use trunkline_server::HostOptions;
 
@@ -53,7 +55,7 @@ async fn step_returns_input_requests_and_resumes_in_both_eras() {
         let answers = yes(&round);
         let StepOutcome::Done(result) = within(round.respond(answers)).await.unwrap() else { panic!() };
         assert_eq!(text(&result), "true true");
-        // Questions that are asked at one time are one round.
+        // Input requests that are made at one time are one round.
         let round = asked(&client, ClientCall::tool("at_once", json!({}))).await;
         assert_eq!(round.requests.len(), 2, "{revision}");
         let answers = yes(&round);
@@ -98,7 +100,7 @@ async fn input_wait_does_not_count_towards_the_request_timeout() {
     assert_eq!(text(&result), "true");
 }
 
-/// A modern server that asks so many times before it answers, with a state that is not easily written the same way twice.
+/// A modern server that requests input a number of times, with a state that has several spellings in JSON.
 fn asker(times: usize) -> (ScriptedPeer, trunkline_client::transport::ChannelOpener) {
     let asked = std::sync::atomic::AtomicUsize::new(0);
     ScriptedPeer::new(move |_, message| {
@@ -246,4 +248,15 @@ async fn required_url_elicitations_become_input_requests() {
     within(client.call("t", json!({})).into_future()).await.unwrap();
     assert_eq!(script.methods()[0].iter().filter(|method| *method == "tools/call").count(), 2);
     assert_eq!(answers.asked().len(), 1);
+}
+
+#[tokio::test]
+async fn call_with_the_token_of_a_caller_is_not_sent_over_a_channel() {
+    let host = server(&Life::default()).host(HostOptions::default()).unwrap();
+    let client = connect(&host, Revision::NEWEST, Client::builder()).await;
+    let token = CallerToken::new(Secret::new("sentinel"), None);
+    let refused = within(client.step(ClientCall::tool("confirm", json!({})).caller_token(token))).await;
+    let problem = refused.map(drop).unwrap_err().to_string();
+    assert!(problem.contains("over Streamable HTTP only") && !problem.contains("sentinel"), "{problem}");
+    assert_eq!(host.load(), (0, 0));
 }

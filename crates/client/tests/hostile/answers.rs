@@ -10,7 +10,7 @@ async fn late_response_reaches_no_other_call() {
     for era in ERAS {
         let client = connect(era, async |mut peer: ScriptedChannel| {
             let (late, _) = peer.call().await;
-            // The client says that it waits no longer, and calls again.
+            // The client cancels the call, and calls again.
             assert_eq!(peer.request("notifications/cancelled").await, json!(null));
             let (next, _) = peer.call().await;
             peer.answer_text(&late, "late").await;
@@ -102,7 +102,7 @@ async fn misdirected_response_does_not_complete_another_call() {
 
 #[tokio::test(start_paused = true)]
 async fn malformed_response_fails_its_own_call_at_once() {
-    // What stands behind the id, and what the error says.
+    // The text after the id, and the error message.
     let table = [
         (r#""result":{},"error":{"code":1,"message":"x"}"#, "response"),
         (r#""nothing":1"#, "response"),
@@ -125,7 +125,7 @@ async fn malformed_response_fails_its_own_call_at_once() {
             let began = tokio::time::Instant::now();
             let outcome = soon(body, call(&client, "a")).await;
             let error = match outcome {
-                // A legacy server says nothing about the kind of its result.
+                // The result of a legacy server has no type.
                 Ok(_) if body.contains("resultType") => continue,
                 Ok(text) => panic!("{era}: {body} was taken for a result: {text}"),
                 Err(error) => error,
@@ -143,7 +143,7 @@ async fn malformed_response_fails_its_own_call_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn malformed_handshake_is_reported_as_such() {
-    // What a server answers to `initialize`, and what the error says.
+    // The response to `initialize`, and the error message.
     let table = [
         (json!({ "result": {} }), "protocolVersion"),
         (json!({ "result": { "protocolVersion": "1999-01-01", "capabilities": {} } }), "1999-01-01"),

@@ -8,7 +8,7 @@ use trunkline_transport::Command;
 
 use crate::peer::text_result;
 
-/// Says what the program is to be; absent, it is a test program.
+/// Names the role of the program; without it, it is a test program.
 const ROLE: &str = "TRUNKLINE_HOSTILE_SERVER";
 
 /// The answer to a call, as every role gives it that gives one.
@@ -105,7 +105,7 @@ fn call(role: &str, number: usize, id: &Value) {
         }
         "never-ends-a-line" => {
             let flood = vec![b'x'; 1 << 20];
-            // Until nobody reads it any more.
+            // Until the reader closes the pipe.
             while std::io::stdout().write_all(&flood).is_ok() {}
             linger();
         }

@@ -11,7 +11,7 @@ use crate::peer::{ERAS, ScriptedChannel, call, connect_with, soon};
 /// Makes a page of its number.
 type PageScript = fn(usize) -> Value;
 
-/// Connects to a server whose pages are made by a function of their number.
+/// Connects to a server that makes its pages by a function of their number.
 async fn connect(era: Revision, limits: ClientLimits, page: PageScript, pause: Duration) -> Client {
     let builder = Client::builder().limits(limits);
     let script = async move |mut peer: ScriptedChannel| {
@@ -40,7 +40,7 @@ fn page(cursor: &Value) -> Value {
 
 #[tokio::test(start_paused = true)]
 async fn endless_list_is_an_error_and_calls_still_work() {
-    // How the pages are made, and what the error says.
+    // The function of the pages, and the error message.
     let table: &[(PageScript, &str)] = &[
         (|_| page(&json!("same")), "in a circle"),
         (|number| page(&json!(format!("c{}", number % 3))), "in a circle"),

@@ -120,7 +120,7 @@ async fn server_exit_on_probe_reopens_the_channel_for_initialize() {
             let (channel, mut peer) = ScriptedChannel::pair(1 << 20);
             tokio::spawn(async move {
                 if first {
-                    // It does not know the method, and cannot say so.
+                    // The server does not know the method, and cannot report that.
                     peer.request("server/discover").await;
                     return;
                 }

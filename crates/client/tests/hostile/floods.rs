@@ -1,4 +1,4 @@
-//! Servers that say too much.
+//! Servers that send too much.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ fn notice(method: &str, params: Value) -> Value {
     json!({ "jsonrpc": "2.0", "method": method, "params": params })
 }
 
-/// What a server can say without being asked, made from a number and the id of a call that runs.
+/// The messages that a server can send unsolicited, made from a number and the id of a running call.
 const NOTICES: [fn(usize, &Value) -> Value; 6] = [
     |number, _| notice("notifications/message", json!({ "level": "info", "data": format!("{number}") })),
     |number, id| notice("notifications/progress", json!({ "progressToken": id, "progress": number })),
@@ -47,7 +47,7 @@ async fn notification_floods_do_not_block_responses() {
 
 #[test]
 fn constant_notifications_do_not_defer_the_deadline() {
-    // With a thread for each side and a clock that is real, so that there is always something to hear.
+    // With a thread for each side and a real clock, so that there is always a message to read.
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
         for make in NOTICES {
@@ -78,7 +78,7 @@ async fn endless_line_is_bounded_and_calls_time_out() {
             for _ in 0..256 {
                 peer.bytes(&[b'1'; 64 * 1024]).await;
             }
-            // Nobody knows whose answer that was going to be. The line ends, and everything is well again.
+            // The response has no readable id. The line ends, and later calls work again.
             peer.bytes(b"\n").await;
             peer.answer_text(&calls[1].0, "second").await;
             peer.serve_calls().await;
@@ -173,7 +173,7 @@ async fn garbage_lines_are_skipped_up_to_the_limit() {
             let error = soon("the call", call(&client, "b")).await.unwrap_err();
             assert!(matches!(error, Error::Closed { .. }), "{line}: {error}");
             assert!(error.to_string().contains("more than 100 malformed messages"), "{line}: {error}");
-            // There is nobody any more, and that is said at once.
+            // The connection is closed, and the error is immediate.
             let error = soon("the call", call(&client, "c")).await.unwrap_err();
             assert!(
                 matches!(error, Error::Closed { delivery: RequestDelivery::NotSent, .. }),

@@ -1,8 +1,8 @@
-//! Servers that break the rules: whatever they do, every call ends with an error that says what was wrong, within its
+//! Servers that break the rules: every call ends with an error that names the violation, within its
 //! deadline; nothing is left behind, and calls that they do answer are unharmed.
 //!
-//! Most of them are scripts at the other end of a channel in memory, where time is the test's own. Those whose processes
-//! matter are this test program, started once more.
+//! Most of them are scripts at the other end of a channel in memory, with a paused clock. Hostile processes are this
+//! test program, started once more.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,

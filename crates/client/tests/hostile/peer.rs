@@ -1,4 +1,4 @@
-//! A server that does exactly what a test tells it to, at the other end of a channel in memory.
+//! A server that a test scripts step by step, at the other end of a channel in memory.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use trunkline_transport::{ChannelOpener, LineChannel};
 /// A revision of each era; every test that can be is made in both.
 pub(crate) const ERAS: [Revision; 2] = [Revision::V2025_11_25, Revision::V2026_07_28];
 
-/// How long a server may be silent in these tests. Their clock runs as fast as everybody waits.
+/// How long a server may be silent in these tests. Their clock is paused, and advances when all tasks wait.
 pub(crate) const SILENCE: Duration = Duration::from_secs(60);
 
 /// The server's end of a channel.
@@ -66,7 +66,7 @@ impl ScriptedChannel {
         self.bytes(format!("{message}\n").as_bytes()).await;
     }
 
-    /// Sends bytes as they are; tells whether the client was there to take them.
+    /// Sends raw bytes; reports whether the client still read them.
     pub(crate) async fn bytes(&mut self, bytes: &[u8]) -> bool {
         self.writer.write_all(bytes).await.is_ok()
     }

@@ -1,4 +1,4 @@
-//! Hostile servers that are programs: what is said of them, and that nothing is left of them.
+//! Hostile servers that are programs: their errors, and that no process is left.
 #![cfg(target_os = "linux")]
 
 use std::error::Error as _;
@@ -27,7 +27,7 @@ async fn connect(command: Command) -> Result<Client, Error> {
 
 #[tokio::test]
 async fn process_exit_is_reported_with_status_and_last_stderr_lines() {
-    // What it is, and what the error of the first call says.
+    // The role, and parts of the error of the first call.
     let table: &[(&str, &[&str])] = &[
         ("dies-after-the-handshake", &["exited with code 3", "\n  one\n  two\n  three"]),
         ("dies-in-mid-call", &["was ended by SIGABRT", "thread panicked at 'oh no'"]),
@@ -40,7 +40,7 @@ async fn process_exit_is_reported_with_status_and_last_stderr_lines() {
         for text in *expected {
             assert!(error.to_string().contains(text), "{role}: {error}");
         }
-        // Whoever calls afterwards is told the same, and that nothing was done.
+        // A later call gets the same error, and was not sent.
         let error = soon(role, call(&client, "a")).await.unwrap_err();
         assert!(error.to_string().contains(expected[0]), "{role}: {error}");
         assert!(!error.may_have_run(), "{role}: {error}");
@@ -122,7 +122,7 @@ async fn processes_that_ignore_shutdown_are_killed() {
         let client = connect(command.clone()).await.unwrap();
         let began = Instant::now();
         let error = client.call("a", json!({})).timeout(Duration::from_millis(300)).await.unwrap_err();
-        // A line without an end can only be for the only call, and is told before its time is up.
+        // A line without an end can only be the response to the only call, which fails before its deadline.
         assert!(matches!(error, Error::TimedOut { .. } | Error::TooLong { .. }), "{command}: {error}");
         soon("the end", client.close()).await;
         assert!(began.elapsed() < DEADLINE / 2, "{command}: {:?}", began.elapsed());

@@ -91,7 +91,7 @@ async fn legacy_server_exceeding_the_input_rounds_is_stopped() {
             peer.send(form(number)).await;
             match peer.next().await {
                 Some(message) if message["id"] == format!("q{number}") => {}
-                // The client gave up, and said so.
+                // The client ends the call, and sends a cancellation.
                 Some(message) => {
                     assert_eq!(message["params"]["requestId"], id);
                     break;
@@ -193,7 +193,7 @@ async fn input_requests_outside_of_calls_are_answered_up_to_the_limit() {
             peer.send(json!({ "jsonrpc": "2.0", "id": number, "method": "roots/list" })).await;
         }
         let mut refused = 0;
-        // Those beyond the bounds are refused at once; the others wait for somebody who never answers.
+        // Input requests beyond the limit are refused at once; the others wait for a handler that never responds.
         while refused < 100 {
             let Some(message) = peer.next().await else { return };
             refused += usize::from(message["error"].is_object());

@@ -22,7 +22,7 @@ async fn ignored_cancellation_does_not_affect_other_calls() {
                 }
             };
             assert_eq!(cancelled, ignored);
-            // It goes on as if nothing had been said: progress, log messages, a question, and in the end the answer.
+            // The server sends progress, log messages and an input request all the same, and in the end the response.
             for step in 0..100 {
                 peer.send(progress(&ignored, step)).await;
             }

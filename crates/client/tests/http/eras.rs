@@ -1,4 +1,4 @@
-//! How it is found out which era a server is of, and that every attempt is told.
+//! How the client finds the era of a server, and that its error lists every attempt.
 
 use std::time::Duration;
 
@@ -66,7 +66,7 @@ async fn legacy_preference_is_not_cached_for_a_dual_era_server() {
     }
 }
 
-/// Says the same to a request for a description, and opens sessions.
+/// Sends the given response to `server/discover`, and opens sessions.
 fn then_session(seen: &SeenRequest, said: ScriptedResponse) -> ScriptedResponse {
     if seen.request_name() == "server/discover" { said } else { seen.session().unwrap() }
 }

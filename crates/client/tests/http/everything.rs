@@ -22,7 +22,7 @@ use crate::answers::{Answers, accept};
 use crate::test_server::{Certificate, TestProxy, TestServer, direct, through};
 use crate::within;
 
-/// Answers everything that the server asks.
+/// Responds to every input request of the server.
 fn answer(question: &InputRequest) -> Result<InputResponse, Refusal> {
     Ok(match question {
         InputRequest::Form(form) => {

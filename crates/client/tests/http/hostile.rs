@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use trunkline_client::protocol::Revision;
+use trunkline_client::transport::TargetError;
 use trunkline_client::{Client, ClientLimits, Error, RequestDelivery};
 
 use crate::scripted::{ScriptedHttpServer, ScriptedResponse, SeenRequest, text_event};
@@ -312,9 +313,16 @@ async fn invalid_custom_header_is_rejected_before_connecting() {
         [("Host", "elsewhere"), ("X-A", "a\r\nX-B: b"), ("two words", "a"), ("Mcp-Name", "a")]
     {
         let refused = within(direct().header(name, value).connect(server.url.as_str())).await;
-        assert!(matches!(refused, Err(Error::Invalid(_))), "{name}: {refused:?}");
+        assert!(matches!(refused, Err(Error::InvalidOptions { .. })), "{name}: {refused:?}");
     }
     assert!(server.seen().is_empty());
+}
+
+#[tokio::test]
+async fn error_of_an_invalid_url_has_the_parser_error_as_its_source() {
+    let error = within(direct().connect("http://[::1/mcp")).await.unwrap_err();
+    let source = std::error::Error::source(&error).and_then(|source| source.downcast_ref::<TargetError>());
+    assert!(matches!(source, Some(TargetError::Url(_))), "{error:?}");
 }
 
 #[tokio::test]

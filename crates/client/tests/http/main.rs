@@ -10,11 +10,13 @@
 mod eras;
 mod everything;
 mod hostile;
+mod message_memory;
 mod mirroring;
 mod resumption;
 mod scripted;
 mod sessions;
 mod test_server;
+mod token_exchange;
 mod websocket;
 
 #[path = "../behaviour/support/answers.rs"]

@@ -1,4 +1,4 @@
-//! Headers that repeat the body of a modern request, so that whoever stands in between need not read it.
+//! Headers that repeat the body of a modern request, so that proxies need not read the body.
 
 use serde_json::{Value, json};
 use trunkline_client::protocol::Revision;
@@ -21,7 +21,7 @@ fn tools() -> Value {
     ] })
 }
 
-/// Refuses a call that lacks a header, as a server does whose client has not listed its tools.
+/// Refuses a call that lacks a header, as for a client that has not listed the tools of the server.
 fn strict(seen: &SeenRequest) -> ScriptedResponse {
     match seen.request_name().as_str() {
         "tools/list" => seen.result(tools()),

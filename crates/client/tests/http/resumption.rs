@@ -27,7 +27,7 @@ fn count(server: &ScriptedHttpServer, words: &str) -> usize {
 
 #[tokio::test]
 async fn broken_response_stream_is_resumed_after_its_last_event_id() {
-    // The last event that each request names, and what it is told; the standing stream names none.
+    // The last event id of each request, and the response to it; the standalone stream has no id.
     let server = ScriptedHttpServer::start(|seen| {
         match (seen.request_name().as_str(), seen.header("last-event-id")) {
             ("tools/call", _) => ScriptedResponse::events("id: a\nretry: 1\ndata:\n\n"),
@@ -168,7 +168,7 @@ async fn http_response_truncated_at_any_byte_fails_the_call_without_retry() {
                 let outcome = within(client.call("t", json!({}))).await;
                 assert_eq!(count(&server, "tools/call"), before + 1, "at {at}");
                 match outcome {
-                    // The end of a stream that has said everything is not waited for.
+                    // The client does not wait for the end of a stream after its response.
                     Ok(result) => {
                         assert_eq!(result.text(), "whole");
                         break;

@@ -1,4 +1,4 @@
-//! Servers that are only scripts: a function of each request says what is written.
+//! Scripted servers: a function of each request makes the bytes of the response.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 pub(crate) struct ScriptedHttpServer {
     pub(crate) url: String,
     seen: Arc<Mutex<Vec<SeenRequest>>>,
-    /// Told when a client leaves while it could have heard more.
+    /// Notified when a client disconnects before the end of a response.
     left: Arc<Notify>,
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct SeenRequest {
     pub(crate) body: Value,
 }
 
-/// What a script says to a request.
+/// The response of a script to a request.
 #[derive(Clone, Debug)]
 pub(crate) struct ScriptedResponse {
     bytes: Vec<u8>,
@@ -41,9 +41,9 @@ enum AfterResponse {
     Keep,
     /// The connection is closed.
     Close,
-    /// Nothing more is said, and the connection stays open.
+    /// The server sends no more, and the connection stays open.
     Hang,
-    /// The same is said over and over.
+    /// The server repeats the last part without an end.
     Repeat,
 }
 
@@ -73,7 +73,7 @@ impl ScriptedHttpServer {
         self.seen().iter().map(SeenRequest::request_name).collect()
     }
 
-    /// Waits until a client leaves that could have heard more.
+    /// Waits until a client disconnects before the end of a response.
     pub(crate) async fn client_disconnected(&self) {
         crate::within(self.left.notified()).await;
     }
@@ -93,7 +93,7 @@ impl ScriptedHttpServer {
 }
 
 impl SeenRequest {
-    /// Says what the request was: the method of the protocol, or that of HTTP if it has none.
+    /// Returns the method of the JSON-RPC request, or the HTTP method if there is none.
     pub(crate) fn request_name(&self) -> String {
         match (self.body["method"].as_str(), self.body.get("id")) {
             (Some(method), _) => method.to_owned(),
@@ -122,7 +122,7 @@ impl SeenRequest {
         text_event(&self.body["id"], text)
     }
 
-    /// Does what every session needs, in the revision that is asked for; there is no standing stream.
+    /// Responds to what every session needs, in the requested revision; there is no standalone stream.
     pub(crate) fn session(&self) -> Option<ScriptedResponse> {
         Some(match self.request_name().as_str() {
             "server/discover" => self.error(404, -32601, Value::Null),
@@ -190,7 +190,7 @@ impl ScriptedResponse {
         Self { bytes, then: AfterResponse::Hang }
     }
 
-    /// Says nothing at all.
+    /// Sends no bytes.
     pub(crate) fn nothing() -> Self {
         Self { bytes: Vec::new(), then: AfterResponse::Hang }
     }
@@ -203,18 +203,18 @@ impl ScriptedResponse {
         self
     }
 
-    /// Says only so many bytes of it, and closes.
+    /// Sends only that many bytes of the response, and closes.
     pub(crate) fn cut(mut self, at: usize) -> Self {
         self.bytes.truncate(at);
         Self { then: AfterResponse::Close, ..self }
     }
 
-    /// Says all of it, and closes.
+    /// Sends the whole response, and closes.
     pub(crate) fn and_close(self) -> Self {
         Self { then: AfterResponse::Close, ..self }
     }
 
-    /// Says the last part of it over and over.
+    /// Repeats the last part of the response without an end.
     pub(crate) fn forever(self) -> Self {
         Self { then: AfterResponse::Repeat, ..self }
     }

@@ -256,7 +256,7 @@ async fn standalone_stream_reports_changes_and_is_resumed() {
     .await;
     let client = connect(&server).await;
     let mut changes = within(client.subscribe(ChangeFilter::all_lists())).await.unwrap();
-    // Two that nobody has looked at yet are one.
+    // Two unread changes are merged into one.
     assert_eq!(within(changes.next()).await, Some(ChangeEvent::Tools));
     within(async {
         while server.request_names().iter().filter(|words| *words == "GET").count() < 2 {
@@ -341,7 +341,7 @@ async fn pings_and_input_requests_on_the_standalone_stream_are_answered() {
     .await;
     let answer = |id: &str| answers.iter().find(|seen| seen.body["id"] == id).unwrap().body.clone();
     assert_eq!(answer("p")["result"], json!({}));
-    // Nobody said that this client had any.
+    // The client did not declare roots.
     assert_eq!(answer("r")["error"]["code"], json!(-32601));
     drop(client);
 }
@@ -405,7 +405,7 @@ async fn dropped_http_call_is_cancelled_by_notification_or_disconnect() {
             _ = server.wait_for_request("tools/call") => {}
         }
         if revision == Revision::NEWEST {
-            // The server hears of it by the end of the connection, and of nothing else.
+            // The server is notified only by the end of the connection.
             server.client_disconnected().await;
             assert_eq!(server.request_names(), ["server/discover", "tools/call"]);
         } else {

@@ -56,7 +56,7 @@ impl TestServer {
     }
 }
 
-/// Begins a client that uses no proxy, whatever the environment says.
+/// Begins a client without a proxy, whatever the environment variables are.
 pub(crate) fn direct() -> ClientBuilder {
     through(ProxySettings::none())
 }
@@ -88,7 +88,7 @@ impl Certificate {
         Self { folder }
     }
 
-    /// Returns what a server speaks TLS with.
+    /// Returns the server's side of TLS.
     pub(crate) fn tls(&self) -> ServerTls {
         ServerTls::from_pem_files(&self.folder.join("cert.pem"), &self.folder.join("key.pem")).unwrap()
     }

@@ -60,7 +60,7 @@ pub struct CommandConfig {
     pub idempotent: Option<bool>,
     /// It deals with things outside of this machine.
     pub open_world: Option<bool>,
-    /// The user is asked before it runs, with `true` or in these words, which may have `{name}` in them.
+    /// The user confirms each run, with `true` or with this message, which may have `{name}` in it.
     #[schemars(with = "Option<Either<bool, String>>")]
     pub confirm: Option<Confirmation>,
 }

@@ -122,6 +122,11 @@ impl DescribedCommand {
         }
     }
 
+    /// Reports whether another command gets the same variables with the same values, which debug output does not have.
+    pub fn has_same_variables(&self, other: &Self) -> bool {
+        self.config.env == other.config.env
+    }
+
     /// Returns the folder that the command runs in.
     pub fn folder(&self) -> &Path {
         &self.folder

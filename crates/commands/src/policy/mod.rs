@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_rule_that_matches_decides() {
+    fn first_matching_rule_decides() {
         let open = "allowed, since no rule denies it";
         let closed = "denied, since no rule allows it";
         for (rules, path, expected) in [

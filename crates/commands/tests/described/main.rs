@@ -185,7 +185,7 @@ async fn described_command_hidden_by_policy_cannot_be_called() {
     assert_eq!(hidden.replace("a-write", "X"), unknown.replace("a-wriet", "X"));
 }
 
-/// A client that can be asked, in either era.
+/// A client that responds to input requests, in either era.
 struct InputClient {
     channel: MemoryChannel,
 }
@@ -276,7 +276,7 @@ async fn command_requires_confirmation_in_the_modern_era() {
         let result = client.receive().await["result"].clone();
         assert_eq!((folder.join("made").exists(), result["isError"] == true), (runs, !runs), "{result}");
     }
-    // A client that cannot be asked cannot run it.
+    // A client without the capability cannot run the command.
     let folder = folder("confirm-modern");
     let host = confirmed_server(&folder).host(HostOptions::default()).unwrap();
     let mut client = InputClient { channel: host.connect() };

@@ -2,7 +2,7 @@ use std::path::Path;
 
 use crate::support::{command, depot};
 
-/// Runs a script of `demos/`, which needs curl and jq and says so loudly where they are missing.
+/// Runs a script of `demos/`, which needs curl and jq, and fails with a message if one is missing.
 fn demo(name: &str) {
     let demos = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().join("demos");
     for tool in ["curl", "jq"] {

@@ -102,7 +102,7 @@ async fn every_example_tool_runs_its_command() {
 async fn tools_are_built_once_and_listed_many_times() {
     let made = Arc::new(AtomicUsize::new(0));
     let count = made.clone();
-    // To know the range of a number, its parser is asked when the schema is made.
+    // The schema gets the range of a number by trying its parser.
     let parse = move |text: &str| {
         count.fetch_add(1, Ordering::SeqCst);
         text.parse::<u8>()

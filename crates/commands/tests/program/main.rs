@@ -1,4 +1,4 @@
-//! A program whose commands are tools, called as clients call them: the example `depot`, as a process and within one.
+//! A program with its commands as tools, called as clients call them: the example `depot`, as a process and in-process.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests fail by panicking")]
 #![allow(
     clippy::print_stdout,

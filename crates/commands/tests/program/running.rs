@@ -29,7 +29,7 @@ async fn every_argument_kind_reaches_the_program_unchanged() {
 
 #[tokio::test]
 async fn invalid_arguments_are_rejected_before_anything_runs() {
-    // An executable that is not there: whoever tries to run it says so.
+    // A missing executable is reported when a command is run.
     let mut peer = peer(&program().executable("/nowhere/depot")).await;
     for (arguments, said) in [
         (json!({}), "input"),

@@ -4,7 +4,7 @@ use crate::support::{command, depot, folder, post, serve, store};
 
 #[test]
 fn manual_http_session_runs_its_eight_steps() {
-    // 1. The program is started, and says where it is.
+    // 1. The program starts, and prints its address.
     let folder = folder("sequence");
     std::fs::create_dir_all(folder.join("examples")).unwrap();
     std::fs::write(folder.join("examples/golem.yaml"), "components: []\n").unwrap();
@@ -79,7 +79,7 @@ fn manual_http_session_runs_its_eight_steps() {
     let log = server.wait_for("refused");
     assert!(log.contains("deny cloud token * (preset golem)"), "{log}");
 
-    // A request without its session is told what is missing, and one of an unknown session that there is none.
+    // The error names the missing session header, or the unknown session.
     let list = json!({ "jsonrpc": "2.0", "id": 10, "method": "tools/list" });
     assert_eq!(post(address, &[], &list).status, 400);
     assert_eq!(post(address, &[("mcp-session-id", "00112233445566778899aabbccddeeff")], &list).status, 404);

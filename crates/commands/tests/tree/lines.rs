@@ -122,6 +122,7 @@ fn calls_are_converted_to_argv_with_escaped_values() {
         ("every", json!({ "on": false, "ratio": -1.5 }), "every|--on=false|--ratio=-1.5"),
         ("every", json!({ "mode": "fast" }), "every|--mode=fast"),
         ("exec", json!({ "file": "f", "rest": ["-x", "--"] }), "exec|f|--|-x|--"),
+        ("exec", json!({ "file": "f", "rest": [] }), "exec|f"),
         ("exec", json!({ "file": "f", "more": "m" }), "exec|f|m"),
         ("api-key_new_list", json!({}), "api-key_new|list"),
         ("pick", json!({ "a": true }), "pick|--a"),

@@ -199,7 +199,7 @@ impl RandomProgram {
             .boxed()
     }
 
-    /// Reports whether there is a reason that no line could say a call.
+    /// Reports whether a call may have no command line.
     pub(crate) fn may_be_refused(&self, call: &Map<String, Value>) -> bool {
         let nul = |value: &str| value.contains('\0');
         let dash = |value: &str| value.starts_with('-');

@@ -1,4 +1,4 @@
-//! Random programs, random calls: the program reads back exactly what the call says, or the call is refused for a reason.
+//! Random programs, random calls: the program parses exactly the arguments of the call, or the call is refused.
 
 use std::ffi::OsString;
 
@@ -12,7 +12,7 @@ use trunkline_commands::ArgvError;
 use crate::random::{CALLS, RandomKind, RandomProgram, calls, missing};
 use crate::support::{leaf, tree};
 
-/// Compares what the program reads to what the call says.
+/// Compares the parsed arguments with those of the call.
 fn check(program: &RandomProgram, line: &[OsString], call: &Map<String, Value>) -> Result<(), TestCaseError> {
     let words = [OsString::from("program")].into_iter().chain(line.iter().cloned());
     let read = program.command().try_get_matches_from(words);

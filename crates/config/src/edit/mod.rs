@@ -8,6 +8,7 @@
 
 mod fields;
 mod json;
+mod restore;
 mod text_edit;
 mod toml;
 mod write;
@@ -27,7 +28,7 @@ use crate::syntax::ConfigFormat;
 use crate::variables::ConfigVariables;
 
 /// A configuration that is being changed. Nothing is written before [`ConfigEditor::save`].
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct ConfigEditor {
     path: PathBuf,
     /// The content that was read, and that the file must still have on saving; `None` if there was no file.

@@ -47,7 +47,7 @@ pub(super) fn next_line(text: &str, at: usize) -> usize {
     text.get(at..).and_then(|after| after.find('\n')).map_or(text.len(), |newline| at + newline + 1)
 }
 
-/// Returns the line before the one that begins here: where it begins, and what is in it.
+/// Returns the start and the text of the previous line.
 pub(super) fn line_above(text: &str, start: usize) -> Option<(usize, &str)> {
     let end = start.checked_sub(1)?;
     let above = line_start(text, end);

@@ -60,6 +60,12 @@ pub(super) fn back_up(path: &Path, contents: &str) -> io::Result<PathBuf> {
     Ok(backup)
 }
 
+/// Returns the names that copies of a file may have, the newest first.
+pub(super) fn backup_paths(path: &Path) -> impl Iterator<Item = PathBuf> {
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    (1..=MAX_NAME_ATTEMPTS).rev().map(move |number| numbered(&target, "bak", number))
+}
+
 /// Reports whether only the owner can read a file.
 pub(super) fn is_private(path: &Path) -> bool {
     #[cfg(unix)]
@@ -76,7 +82,6 @@ pub(super) fn is_private(path: &Path) -> bool {
 
 /// Creates a file with an unused name: `NAME.bak`, `NAME.bak2` and so on.
 fn create_unique(target: &Path, ending: &str, is_private: bool) -> io::Result<(PathBuf, File)> {
-    let name = target.file_name().unwrap_or_default().to_string_lossy();
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
@@ -88,8 +93,7 @@ fn create_unique(target: &Path, ending: &str, is_private: bool) -> io::Result<(P
     let _ = is_private;
     let mut last = io::Error::from(io::ErrorKind::AlreadyExists);
     for number in 1..=MAX_NAME_ATTEMPTS {
-        let number = if number == 1 { String::new() } else { number.to_string() };
-        let path = target.with_file_name(format!("{name}.{ending}{number}"));
+        let path = numbered(target, ending, number);
         match options.open(&path) {
             Ok(file) => return Ok((path, file)),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => last = error,
@@ -97,6 +101,13 @@ fn create_unique(target: &Path, ending: &str, is_private: bool) -> io::Result<(P
         }
     }
     Err(last)
+}
+
+/// Returns the name of a file beside another one.
+fn numbered(target: &Path, ending: &str, number: u32) -> PathBuf {
+    let name = target.file_name().unwrap_or_default().to_string_lossy();
+    let number = if number == 1 { String::new() } else { number.to_string() };
+    target.with_file_name(format!("{name}.{ending}{number}"))
 }
 
 /// Copies the mode and the owner of another file. The file is still empty, so no content was readable before.

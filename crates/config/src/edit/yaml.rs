@@ -90,6 +90,13 @@ pub(super) fn remove(text: &str, root: &ConfigNode, name: &str) -> Vec<TextEdit>
     ]
 }
 
+/// Removes an empty table of servers.
+pub(super) fn remove_container(text: &str, root: &ConfigNode, container: &str) -> Vec<TextEdit> {
+    let line =
+        |entry: &TableEntry| line_start(text, entry.key_span.start)..next_line(text, entry.key_span.end);
+    root.entry(container).map(|entry| TextEdit::delete(line(entry))).into_iter().collect()
+}
+
 /// Returns the start of the comments directly above a line, at its indentation.
 fn comment_start(text: &str, line: usize) -> usize {
     let mut start = line;

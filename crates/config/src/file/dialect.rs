@@ -1,10 +1,10 @@
 //! The dialects of clients: the keys of each client, normalized to ours.
 
+use super::containers::CONTAINERS;
 use crate::de::{DecodeError, unknown_key};
 use crate::node::{ConfigNode, NodeKind, TableEntry};
 use crate::server::{RemoteTransport, obsolete_key_reason};
 use crate::suggestion::nearest;
-use crate::syntax::ConfigFormat;
 
 /// A key of a client's file that has no effect here, with its position.
 pub(super) struct IgnoredKey {
@@ -14,23 +14,8 @@ pub(super) struct IgnoredKey {
     pub(super) reason: String,
 }
 
-/// The keys under which the clients store their servers.
-const CONTAINERS: [&str; 4] = ["mcpServers", "servers", "context_servers", "amp.mcpServers"];
-
-/// The key of opencode, which has the servers themselves in it.
-const OPENCODE: &str = "mcp";
-
-/// The key of Codex.
-pub(super) const CODEX: &str = "mcp_servers";
-
-/// The keys of Goose and Continue.
-const YAML_CONTAINERS: [&str; 2] = ["extensions", "mcpServers"];
-
-/// Extensions of Goose that are not servers.
-const BUILTIN_EXTENSIONS: [&str; 4] = ["builtin", "platform", "frontend", "inline_python"];
-
 /// The keys that locate a server.
-const LOCATION_KEYS: [&str; 6] = ["command", "cmd", "url", "uri", "serverUrl", "httpUrl"];
+pub(super) const LOCATION_KEYS: [&str; 6] = ["command", "cmd", "url", "uri", "serverUrl", "httpUrl"];
 
 /// Keys that only affect the client's own behaviour: nothing is lost without them.
 const CLIENT_ONLY_KEYS: &[&str] = &[
@@ -50,57 +35,6 @@ const CLIENT_ONLY_KEYS: &[&str] = &[
     "startup_timeout_sec",
     "startup_timeout_ms",
 ];
-
-/// Finds the tables of servers, in the order of the file.
-///
-/// Settings of VS Code have the whole under `mcp`, and opencode has the servers themselves there.
-pub(crate) fn containers(root: &ConfigNode, format: ConfigFormat) -> impl Iterator<Item = &TableEntry> {
-    let keys: &[&str] = match format {
-        ConfigFormat::Toml => &["servers"],
-        ConfigFormat::Json => &CONTAINERS,
-        ConfigFormat::Yaml => &YAML_CONTAINERS,
-        ConfigFormat::ClientToml => &[CODEX],
-    };
-    let settings = root
-        .entry(OPENCODE)
-        .filter(|_| format == ConfigFormat::Json && CONTAINERS.iter().all(|key| root.get(key).is_none()));
-    let own = settings.filter(|entry| has_opencode_servers(&entry.value));
-    let root = settings.map_or(root, |entry| &entry.value);
-    let entries = root.entries().unwrap_or_default().iter().filter(move |entry| keys.contains(&&*entry.key));
-    own.into_iter().chain(entries.filter(move |_| own.is_none()))
-}
-
-/// Reports whether a table has servers as opencode writes them.
-fn has_opencode_servers(table: &ConfigNode) -> bool {
-    let is_server = |entry: &TableEntry| {
-        matches!(entry.value.get("type").and_then(ConfigNode::text), Some("local" | "remote"))
-    };
-    table.entries().is_some_and(|entries| !entries.is_empty() && entries.iter().all(is_server))
-}
-
-/// Reports whether an entry of a container is a server, and not a part of the client itself.
-pub(super) fn is_server(entry: &TableEntry) -> bool {
-    let kind = entry.value.get("type").and_then(ConfigNode::text);
-    !kind.is_some_and(|kind| BUILTIN_EXTENSIONS.contains(&kind))
-}
-
-/// Returns the client that this is a file of, by its keys, where another name or format is expected.
-pub(super) fn client_of(root: &ConfigNode) -> Option<&'static str> {
-    let has_commands = |key: &str, command: &str| {
-        let servers = root.get(key).and_then(ConfigNode::entries).unwrap_or_default();
-        servers.iter().any(|server| server.value.get(command).is_some())
-    };
-    match root {
-        _ if has_commands(CODEX, "command") || has_commands(CODEX, "url") => Some("codex"),
-        _ if has_commands("extensions", "cmd") || has_commands("extensions", "uri") => Some("goose"),
-        _ => None,
-    }
-}
-
-/// Returns the key of servers that a key of the file was probably meant to be.
-pub(super) fn nearest_container(key: &str) -> Option<&'static str> {
-    nearest(key, CONTAINERS)
-}
 
 /// Reports a mistake in a client's file by the keys and kinds that the file has, where ours are called otherwise.
 pub(super) fn in_words_of_the_client(mut fault: DecodeError, server: &ConfigNode) -> DecodeError {

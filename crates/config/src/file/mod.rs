@@ -1,26 +1,30 @@
 //! A configuration file: its servers, its other sections, and its keys without effect.
 
+mod check;
+mod containers;
 mod dialect;
+mod foreign;
 #[cfg(unix)]
 mod group;
 mod invalid_server;
 mod load;
+mod shared_env;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub(crate) use self::containers::containers;
 use self::dialect::IgnoredKey;
-pub(crate) use self::dialect::containers;
 pub use self::invalid_server::InvalidServer;
 pub(crate) use self::load::{FileOrigin, load};
 use crate::access::{self, AccessRule};
 use crate::call_rate::CallLimits;
-use crate::de::{self, DecodeError};
+use crate::de::DecodeError;
 use crate::find;
-use crate::limits::{MAX_CONFIG_BYTES, MAX_SERVERS};
+use crate::limits::MAX_CONFIG_BYTES;
 use crate::node::{ConfigNode, NodeKind, TableEntry};
 use crate::problem::{ConfigError, ConfigProblem};
 use crate::section::ConfigSection;
@@ -28,7 +32,6 @@ use crate::server::{self, ServerConfig, ServerLocation};
 use crate::source_position::SourcePosition;
 use crate::suggestion::nearest;
 use crate::syntax::{self, ConfigFormat};
-use crate::text::ConfigText;
 use crate::variables::{ConfigVariables, VariableExpander};
 
 /// The sections of `trunkline.toml`. Other crates decode those beside `servers`, as a [`ConfigSection`].
@@ -101,7 +104,10 @@ impl ConfigFile {
         let format = ConfigFormat::of(&path);
         let text = text.strip_prefix('\u{feff}').unwrap_or(text).to_owned();
         let root = syntax::parse(format, &text).map_err(|error| {
-            ConfigProblem::new(&path, error.message).at(SourcePosition::from_offset(&text, error.span.start))
+            foreign::other_format(&path, format, &text).unwrap_or_else(|| {
+                ConfigProblem::new(&path, error.message)
+                    .at(SourcePosition::from_offset(&text, error.span.start))
+            })
         })?;
         let file = Self(Arc::new(FileContents { path, text, root, format, variables }));
         file.check_root()?;
@@ -204,47 +210,6 @@ impl ConfigFile {
         (servers, invalid)
     }
 
-    /// Returns the problem of a client's file that has no table of servers at all, such as one with a misspelled key.
-    pub fn missing_servers(&self) -> Option<ConfigProblem> {
-        if !self.0.format.is_client() || containers(&self.0.root, self.0.format).next().is_some() {
-            return None;
-        }
-        let entries = self.0.root.entries().unwrap_or_default();
-        let near = entries.iter().find_map(|entry| Some((entry, dialect::nearest_container(&entry.key)?)));
-        Some(match near {
-            Some((entry, meant)) => {
-                let what = de::unknown_key(&entry.key, std::iter::once(meant));
-                let problem = self.problem_at(entry.key_span.start, what).key(&*entry.key);
-                problem.hint(format!("rename it to `{meant}`"))
-            }
-            None => ConfigProblem::new(
-                &self.0.path,
-                "has no servers; expected { \"mcpServers\": { \"NAME\": { \"command\": … or \"url\": … } } }"
-                    .to_owned(),
-            )
-            .hint("add a server with `trunkline add NAME COMMAND`, or ignore the file with `--no-config`"),
-        })
-    }
-
-    /// Reads the variables of the section `[env]`, which every program gets unless it sets them itself.
-    ///
-    /// # Errors
-    /// A value is no text, has an unset variable, or has a NUL character in it.
-    pub fn shared_env(&self) -> Result<BTreeMap<String, ConfigText>, ConfigProblem> {
-        let Some(section) = self.section(ENV_SECTION) else { return Ok(BTreeMap::new()) };
-        let variables: BTreeMap<String, ConfigText> = section.read()?;
-        match variables.iter().find(|(name, value)| {
-            name.is_empty() || name.contains(['=', '\0']) || value.expose().contains('\0')
-        }) {
-            Some((name, _)) => {
-                let what =
-                    "the name of a variable is not empty and has no `=`, and its value has no NUL character";
-                Err(section.problem(&[name], what))
-            }
-            None => Ok(variables),
-        }
-    }
-
     /// Returns a section that another crate decodes, if the file has it. A client's `mcp.json` has none.
     pub fn section(&self, name: &str) -> Option<ConfigSection> {
         let has = !self.0.format.is_client() && self.0.root.get(name).is_some();
@@ -293,10 +258,7 @@ impl ConfigFile {
     }
 
     fn server_entries(&self) -> impl Iterator<Item = &TableEntry> {
-        let tables = containers(&self.0.root, self.0.format);
-        let entries = tables.flat_map(|table| table.value.entries().unwrap_or_default());
-        let is_ours = !self.0.format.is_client();
-        entries.filter(move |entry| is_ours || dialect::is_server(entry))
+        containers::server_entries(&self.0.root, self.0.format)
     }
 
     /// Reads a server for a list of all: an unset variable of a disabled server is no error.
@@ -335,7 +297,10 @@ impl ConfigFile {
         // A server that is read as it is written has only what is written there.
         if let (ServerLocation::Program(program), false) = (&mut server.location, expander.is_disabled()) {
             for (name, value) in self.shared_env()? {
-                program.env.entry(name).or_insert(value);
+                // An unset variable is a problem only of programs that get it.
+                if let Entry::Vacant(free) = program.env.entry(name) {
+                    free.insert(value?);
+                }
             }
         }
         Ok(server)
@@ -357,68 +322,6 @@ impl ConfigFile {
             None => format!("has no server `{name}`; it has `{}`", names.join("`, `")),
         };
         ConfigProblem::new(&self.0.path, what)
-    }
-
-    /// Checks for problems that concern the whole file.
-    fn check_root(&self) -> Result<(), ConfigError> {
-        let root = &self.0.root;
-        let Some(entries) = root.entries() else {
-            return Err(self
-                .problem_at(root.span.start, format!("expected an object, found {}", root.kind_name()))
-                .into());
-        };
-        let tables: Vec<&TableEntry> = match self.0.format {
-            ConfigFormat::Toml => {
-                if let Some(client) = dialect::client_of(root) {
-                    let what = format!("is a file of another program: {client}");
-                    let hint = format!("import its servers with `trunkline import {client}`");
-                    return Err(ConfigProblem::new(&self.0.path, what).hint(hint).into());
-                }
-                let unknown = entries.iter().filter(|entry| !SECTIONS.contains(&&*entry.key));
-                let unknown: Vec<ConfigProblem> = unknown.map(|entry| self.unknown_section(entry)).collect();
-                if !unknown.is_empty() {
-                    // The mistakes of servers are reported with them, so that one run shows them all.
-                    let servers = self.valid_and_invalid_servers().1.into_iter().map(|server| server.problem);
-                    return ConfigError::of(unknown.into_iter().chain(servers)).map_or(Ok(()), Err);
-                }
-                entries.iter().collect()
-            }
-            _ => containers(root, self.0.format).collect(),
-        };
-        for table in tables {
-            let is_list = self.0.format == ConfigFormat::Toml && table.key == ACCESS_SECTION;
-            let (fits, expected) = match is_list {
-                true => (matches!(table.value.kind, NodeKind::Array(_)), "a list of tables, `[[access]]`"),
-                false if self.0.format.is_client() => (table.value.entries().is_some(), "an object"),
-                false => (table.value.entries().is_some(), "a table"),
-            };
-            if !fits {
-                let what = format!("expected {expected}, found {}", table.value.kind_name());
-                return Err(self.problem_at(table.value.span.start, what).key(&*table.key).into());
-            }
-        }
-        self.check_names()
-    }
-
-    fn unknown_section(&self, entry: &TableEntry) -> ConfigProblem {
-        let what = de::unknown_key(&entry.key, SECTIONS.iter().copied());
-        self.problem_at(entry.key_span.start, what).key(&*entry.key)
-    }
-
-    /// Refuses two servers of one name, which a file with two tables of servers may have, and more than there may be.
-    fn check_names(&self) -> Result<(), ConfigError> {
-        let mut seen = std::collections::HashSet::new();
-        for entry in self.server_entries() {
-            if !seen.insert(&*entry.key) {
-                let what = "there is another server of this name".to_owned();
-                return Err(self.problem_at(entry.key_span.start, what).server(&*entry.key).into());
-            }
-        }
-        if seen.len() > MAX_SERVERS {
-            let what = format!("has {} servers; at most {MAX_SERVERS} are possible", seen.len());
-            return Err(ConfigProblem::new(&self.0.path, what).into());
-        }
-        Ok(())
     }
 
     fn problem_at(&self, offset: usize, what: String) -> ConfigProblem {

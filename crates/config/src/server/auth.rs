@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::location::ServerLocation;
+use super::options::RemoteTransport;
 use crate::text::ConfigText;
 
 /// How the hub gets the tokens that a server demands. Debug output has no secrets in it.
@@ -197,6 +199,24 @@ impl ServerAuth {
         };
         let lacks_client = has_credential && !has_client;
         lacks_client.then(|| ("", "`client_secret` and `private_key` need `client_id`".to_owned()))
+    }
+}
+
+impl ServerAuth {
+    /// Returns the key of a transport over which tokens cannot be obtained in this way, and why.
+    pub(crate) fn find_unsuitable_transport(
+        &self,
+        location: &ServerLocation,
+    ) -> Option<(&'static str, &'static str)> {
+        let ServerLocation::Endpoint(endpoint) = location else { return None };
+        if self.kind != AuthKind::TokenExchange {
+            return None;
+        }
+        let what = "tokens of callers are exchanged over Streamable HTTP only: other transports are authorized once for all \
+                    calls";
+        let is_websocket = endpoint.is_websocket();
+        let is_sse = endpoint.transport == RemoteTransport::Sse;
+        is_websocket.then_some(("url", what)).or_else(|| is_sse.then_some(("transport", what)))
     }
 }
 

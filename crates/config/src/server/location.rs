@@ -124,6 +124,11 @@ impl RemoteEndpoint {
         let written = self.url.as_written();
         written.split_once('?').map_or_else(|| written.to_owned(), |(before, _)| format!("{before}?…"))
     }
+
+    /// Reports whether the URL is of a WebSocket.
+    pub(crate) fn is_websocket(&self) -> bool {
+        self.url.expose().get(..2).is_some_and(|start| start.eq_ignore_ascii_case("ws"))
+    }
 }
 
 impl fmt::Debug for RemoteEndpoint {

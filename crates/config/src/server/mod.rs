@@ -59,10 +59,10 @@ pub struct ServerConfig {
 
 impl ServerConfig {
     /// Creates a configuration with everything else at its default.
-    pub fn new(name: ServerName, reach: ServerLocation) -> Self {
+    pub fn new(name: ServerName, location: ServerLocation) -> Self {
         Self {
             name,
-            location: reach,
+            location,
             enabled: true,
             required: false,
             timeout: None,

@@ -166,7 +166,8 @@ pub(crate) fn read(
         let what = "a variable that callers may set has only letters, digits and `_` in its name";
         return Err(wrong(&["caller_env", &index.to_string()], what));
     }
-    Ok(ServerConfig {
+    let auth = std::mem::take(&mut table.auth).within(base);
+    let config = ServerConfig {
         enabled: table.enabled,
         required: table.required,
         timeout: table.timeout.map(|length| length.0),
@@ -176,11 +177,15 @@ pub(crate) fn read(
         sharing: table.share,
         era: table.era,
         revision: table.revision,
-        auth: std::mem::take(&mut table.auth).within(base),
+        auth,
         caller_env: std::mem::take(&mut table.caller_env),
         tools: std::mem::take(&mut table.tools),
         ..ServerConfig::new(name, read_location(table, node, base, expander, &wrong)?)
-    })
+    };
+    match config.auth.find_unsuitable_transport(&config.location) {
+        Some((key, what)) => Err(wrong(&[key], what)),
+        None => Ok(config),
+    }
 }
 
 /// Reads how a server is reached: by the keys of a program, or by those of a URL, and never by both.
@@ -275,7 +280,7 @@ fn check_endpoint(
     if let Some(what) = check_address(endpoint.url.expose()).filter(|_| !is_open) {
         return Err(wrong(&["url"], what));
     }
-    let is_websocket = endpoint.url.expose().get(..2).is_some_and(|start| start.eq_ignore_ascii_case("ws"));
+    let is_websocket = endpoint.is_websocket();
     let fits = match endpoint.transport {
         RemoteTransport::Auto => true,
         RemoteTransport::Http | RemoteTransport::Sse => !is_websocket,

@@ -1,5 +1,6 @@
 use jsonc_parser::ast::{Object, Value};
 use jsonc_parser::common::{Range as SourceRange, Ranged as _};
+use jsonc_parser::errors::ParseErrorKind;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 
 use super::SyntaxError;
@@ -24,7 +25,12 @@ const OPTIONS: ParseOptions = ParseOptions {
 pub(super) fn parse(text: &str) -> Result<ConfigNode, SyntaxError> {
     let parsed = parse_to_ast(text, &CollectOptions::default(), &OPTIONS).map_err(|error| {
         let range = error.range();
-        SyntaxError { span: range.start..range.end, message: error.kind().to_string() }
+        let message = match error.kind() {
+            ParseErrorKind::UnterminatedObject => "the object that begins here has no closing `}`".to_owned(),
+            ParseErrorKind::UnterminatedArray => "the list that begins here has no closing `]`".to_owned(),
+            other => other.to_string(),
+        };
+        SyntaxError { span: range.start..range.end, message }
     })?;
     match parsed.value {
         Some(value) => node(value),

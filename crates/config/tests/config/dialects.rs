@@ -2,7 +2,7 @@ use trunkline_config::{ConfigFile, ConfigText, ConfigVariables, ServerLocation};
 
 use super::support::{SAMPLES, read, sample, variables};
 
-/// Says in a line what a server is, secrets exposed, to compare with what is expected.
+/// Describes a server in a line, secrets exposed, to compare with the expected line.
 fn line(file: &ConfigFile, name: &str) -> String {
     let server = match file.server(name) {
         Ok(server) => server,
@@ -192,6 +192,111 @@ fn unexpanded_config_keeps_variables_as_written() {
         let file = ConfigFile::parse(name, &sample(name), ConfigVariables::unexpanded()).unwrap();
         assert_eq!(line(&file, server), expected, "{name} {server}");
     }
+}
+
+#[test]
+fn files_of_clients_are_read_or_named_under_any_name() {
+    let zed = r#"{"context_servers": {"a": {"command": "x"}}}"#;
+    let vscode = r#"// Mine.
+{"servers": {"a": {"command": "x"}}}"#;
+    let opencode = r#"{"mcp": {"a": {"type": "local", "command": ["x"]}}}"#;
+    let cursor = r#"{"mcpServers": {"a": {"command": "x"}}}"#;
+    let goose = "# Mine.\nextensions:\n  a:\n    cmd: x\n";
+    let continued = "mcpServers:\n  - name: a\n    command: x\n";
+    let codex = "[mcp_servers.a]\ncommand = 'x'\n";
+    let ours = "[servers.a]\ncommand = 'x'\n";
+    for (path, text, expected) in [
+        ("x.json", zed, "read"),
+        ("x.json", vscode, "read"),
+        ("x.json", opencode, "read"),
+        ("x.json", r#"{"amp.mcpServers": {"a": {"command": "x"}}}"#, "read"),
+        ("x.yml", goose, "read"),
+        ("x.yaml", continued, "read"),
+        ("x.yaml", cursor, "read"),
+        (
+            "x.json",
+            goose,
+            "x.json: is a file of Goose, in YAML and not in JSON; rename it to `x.yaml`, or import its servers with `trunkline import goose`",
+        ),
+        (
+            "x.json",
+            continued,
+            "x.json: is a file of Continue, in YAML and not in JSON; rename it to `x.yaml`, or import its servers with `trunkline import continue`",
+        ),
+        (
+            "x.json",
+            codex,
+            "x.json: is a file of Codex, in TOML and not in JSON; import its servers with `trunkline import codex`",
+        ),
+        ("x.json", ours, "x.json: is in TOML and not in JSON; rename it to `x.toml`"),
+        (
+            "x.yaml",
+            zed,
+            "x.yaml: is a file of Zed, in JSON and not in YAML; rename it to `x.json`, or import its servers with `trunkline import zed`",
+        ),
+        ("x.yaml", ours, "x.yaml: is in TOML and not in YAML; rename it to `x.toml`"),
+        ("x.toml", codex, "x.toml: is a file of Codex; import its servers with `trunkline import codex`"),
+        (
+            "x.toml",
+            vscode,
+            "x.toml: is a file of VS Code, in JSON and not in TOML; rename it to `x.json`, or import its servers with `trunkline import vscode`",
+        ),
+        (
+            "x.toml",
+            opencode,
+            "x.toml: is a file of opencode, in JSON and not in TOML; rename it to `x.json`, or import its servers with `trunkline import opencode`",
+        ),
+        ("x.toml", cursor, "x.toml: is in JSON and not in TOML; rename it to `x.json`"),
+        (
+            "x.toml",
+            goose,
+            "x.toml: is a file of Goose, in YAML and not in TOML; rename it to `x.yaml`, or import its servers with `trunkline import goose`",
+        ),
+        (
+            "x.yaml",
+            "a: b\n",
+            "x.yaml: has no servers; expected a list `mcpServers` as in Continue, or a mapping `extensions` as in Goose; add a server with `trunkline add NAME COMMAND`, or ignore the file with `--no-config`",
+        ),
+        // A mistake in the right format is reported as such.
+        (
+            "x.json",
+            r#"{"context_servers": {"a": {"command": "x"}"#,
+            "x.json:1:21: the object that begins here has no closing `}`",
+        ),
+        ("x.toml", "[servers.a\ncommand = 'x'\n", "x.toml:1:11: unclosed table, expected `]`"),
+    ] {
+        let parsed = ConfigFile::parse(path, text, variables());
+        let problem = match &parsed {
+            Ok(file) => file.missing_servers(),
+            Err(error) => error.problems().next().cloned(),
+        };
+        let found = match problem {
+            Some(problem) => match problem.hint_text() {
+                Some(hint) => format!("{problem}; {hint}"),
+                None => problem.to_string(),
+            },
+            None => line(&parsed.unwrap(), "a").split(' ').next().unwrap().replace('x', "read"),
+        };
+        assert_eq!(found, expected, "{path}: {text}");
+    }
+}
+
+#[test]
+fn opencode_servers_need_no_type_and_may_be_defined_elsewhere() {
+    let text = r#"{"mcp": {
+        "local": {"command": ["x", "-y"]},
+        "remote": {"url": "https://example.com/mcp"},
+        "elsewhere": {"enabled": true}
+    }}"#;
+    let file = ConfigFile::parse("opencode.json", text, variables()).unwrap();
+    assert_eq!(file.server_names(), ["local", "remote"]);
+    assert_eq!(line(&file, "local"), "x -y []");
+    assert_eq!(line(&file, "remote"), "auto https://example.com/mcp []");
+    assert!(file.missing_servers().is_none());
+    // The settings of VS Code have the same key, and their servers one level below.
+    let settings = r#"{"mcp": {"inputs": [], "servers": {"command": {"command": "x"}}}}"#;
+    let settings = ConfigFile::parse("settings.json", settings, variables()).unwrap();
+    assert_eq!(settings.server_names(), ["command"]);
 }
 
 #[test]

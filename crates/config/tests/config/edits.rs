@@ -390,7 +390,7 @@ fn saving_keeps_the_file_mode_and_symlinks() {
 }
 
 #[test]
-fn a_relative_name_without_a_folder_can_be_edited() {
+fn relative_file_name_without_folder_can_be_edited() {
     let editor = ConfigEditor::open_or_new("there-is-no-such-file.toml").unwrap();
     assert!(editor.file().server_names().is_empty());
     let mut shared = server("a", "x");

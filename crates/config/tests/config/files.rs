@@ -58,7 +58,7 @@ fn non_files_and_oversized_or_binary_configs_are_rejected_without_blocking() {
 }
 
 #[test]
-fn the_first_file_of_a_folder_applies() {
+fn first_config_file_of_a_folder_applies() {
     let folder = Folder::new("folder");
     assert!(ConfigFile::find(&folder.0, variables()).unwrap().is_none());
     let json = r#"{"mcpServers": {}}"#;
@@ -68,7 +68,7 @@ fn the_first_file_of_a_folder_applies() {
         let found = ConfigFile::find(&folder.0, variables()).unwrap().unwrap();
         assert_eq!(found.path(), folder.0.join(name));
     }
-    // One that cannot be used is told about, and not passed over for the next.
+    // An invalid file is an error, and the next one is not tried.
     folder.write("trunkline.toml", "nonsense");
     assert!(ConfigFile::find(&folder.0, variables()).is_err());
     std::fs::remove_file(folder.0.join("trunkline.toml")).unwrap();

@@ -89,6 +89,18 @@ fn toml_errors_have_a_position_and_a_suggestion() {
             "t.toml:3:89: server `a`, key `auth.dpop`: exchanged tokens are not bound to a key",
         ),
         (
+            "[servers.a]\nurl = 'wss://h/'\nauth = { type = 'token-exchange', client_id = 'i', token_endpoint = 'https://t' }\n",
+            "t.toml:2:7: server `a`, key `url`: tokens of callers are exchanged over Streamable HTTP only: other transports are authorized once for all calls",
+        ),
+        (
+            "[servers.a]\nurl = 'WS://h/'\nauth = { type = 'token-exchange', client_id = 'i', token_endpoint = 'https://t' }\n",
+            "t.toml:2:7: server `a`, key `url`: tokens of callers are exchanged over Streamable HTTP only: other transports are authorized once for all calls",
+        ),
+        (
+            "[servers.a]\nurl = 'http://h/'\ntransport = 'sse'\nauth = { type = 'token-exchange', client_id = 'i', token_endpoint = 'https://t' }\n",
+            "t.toml:3:13: server `a`, key `transport`: tokens of callers are exchanged over Streamable HTTP only: other transports are authorized once for all calls",
+        ),
+        (
             "[servers.a]\nurl = 'http://h/'\nauth = { type = 'user', token_file = 'f' }\n",
             "t.toml:3:38: server `a`, key `auth.token_file`: it has no meaning for `type = \"user\"`",
         ),

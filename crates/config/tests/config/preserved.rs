@@ -5,12 +5,12 @@ use trunkline_config::{ConfigEditor, ServerConfig};
 
 use super::edits::server;
 
-/// Everything in a made file is marked with whose it is, so that what is lost can be told from what should go.
+/// Every part of a generated file has a mark with its owner, so that the test can find lost parts.
 fn mark(owner: usize, number: usize) -> String {
     format!("mark-{owner}-{number}-")
 }
 
-/// Whose everything is that is about no server.
+/// The owner of the parts that belong to no server.
 const REST: usize = 9;
 
 #[derive(Clone, Copy, Debug)]
@@ -127,7 +127,7 @@ fn editor(path: &str, text: &str) -> ConfigEditor {
     ConfigEditor::parse(path, text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-/// Tells whether a text becomes another by leaving one piece out.
+/// Reports whether a text becomes another by removing one piece.
 fn is_without_one_piece(short: &str, long: &str) -> bool {
     let start = short.bytes().zip(long.bytes()).take_while(|(a, b)| a == b).count();
     let end = short.bytes().rev().zip(long.bytes().rev()).take_while(|(a, b)| a == b).count();
@@ -188,7 +188,7 @@ fn check_switch(path: &str, text: &str, count: usize) {
         let after = editor.file().text().to_owned();
         assert_eq!(editor.file().server(&name).unwrap().enabled, !was);
         check_others(&before, &after, None);
-        // Every line is there still, but for the one that says it.
+        // Every line is still there, except for the line of the switch.
         let (old, new): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
         let gone = old.iter().filter(|line| !new.contains(line)).count();
         assert!(gone <= 1 && new.len() <= old.len() + 1, "{before}\n---\n{after}");

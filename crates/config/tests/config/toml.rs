@@ -89,7 +89,7 @@ fn configurations_are_compared_by_the_names_of_servers() {
 }
 
 #[test]
-fn a_variable_that_changed_its_value_changes_the_server() {
+fn changed_variable_changes_the_server() {
     let read = |value: &str| {
         let variables = trunkline_config::ConfigVariables::fixed([("TOKEN", value)]);
         let text = "[servers.a]\ncommand = 'x'\nenv.TOKEN = '${TOKEN}'";

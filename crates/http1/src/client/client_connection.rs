@@ -83,10 +83,10 @@ impl<S: ClientStream> ClientConnection<S> {
         self.write_buffer.clear();
         self.write_buffer.shrink_to(2 * MAX_COPIED_BODY);
         outcome.map_err(|wrong| {
-            let reach =
+            let delivery =
                 if exchange.sent == 0 { RequestDelivery::NotSent } else { RequestDelivery::MaybeSent };
-            let is_unsent = reach == RequestDelivery::NotSent;
-            SendFailure { error: wrong.into_error(reach), is_unsent }
+            let is_unsent = delivery == RequestDelivery::NotSent;
+            SendFailure { error: wrong.into_error(delivery), is_unsent }
         })
     }
 
@@ -275,9 +275,9 @@ enum ExchangeError {
 }
 
 impl ExchangeError {
-    fn into_error<E: Error>(self, reach: RequestDelivery) -> HttpError<E> {
+    fn into_error<E: Error>(self, delivery: RequestDelivery) -> HttpError<E> {
         match self {
-            Self::Broken(error) => HttpError::broken(error, reach),
+            Self::Broken(error) => HttpError::broken(error, delivery),
             Self::Malformed(problem) => HttpError::Malformed(problem),
         }
     }

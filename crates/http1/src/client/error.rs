@@ -46,17 +46,17 @@ impl<E: Error> HttpError<E> {
     pub fn delivery(&self) -> RequestDelivery {
         match self {
             Self::Dial(_) => RequestDelivery::NotSent,
-            Self::Lost { delivery: reach, .. } => *reach,
+            Self::Lost { delivery, .. } => *delivery,
             Self::Malformed(_) | Self::TooLong { .. } => RequestDelivery::MaybeSent,
         }
     }
 
     /// Describes what happened to a connection.
-    pub(super) fn broken(error: io::Error, reach: RequestDelivery) -> Self {
+    pub(super) fn broken(error: io::Error, delivery: RequestDelivery) -> Self {
         let how = match error.kind() {
             io::ErrorKind::UnexpectedEof => CUT_SHORT.to_owned(),
             _ => format!("broke: {error}"),
         };
-        Self::Lost { how, delivery: reach, source: error }
+        Self::Lost { how, delivery, source: error }
     }
 }

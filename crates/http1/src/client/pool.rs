@@ -107,7 +107,7 @@ impl<S: ClientStream> ConnectionPool<S> {
         drop(gone);
     }
 
-    /// Drops what is too old; returns when to look again, unless nothing is left to look after.
+    /// Drops expired connections; returns when the next one expires, if any is left.
     fn evict_expired(&self) -> Option<Instant> {
         let now = Instant::now();
         let mut state = self.lock();

@@ -1,6 +1,7 @@
 use bytes::{Buf, Bytes};
 
 use super::connection_io::ConnectionIo;
+use super::half_closed::LivenessProbe;
 use super::response_head::ResponseLength;
 use super::server_stream::ServerStream;
 
@@ -12,13 +13,17 @@ pub(super) struct ResponseBodyWriter {
     pub(super) is_done: bool,
     /// Whether the body ended before its length.
     is_short: bool,
+    /// Whether it is the event stream of an answer.
+    is_event_stream: bool,
+    /// Whether what is written ends between two events.
+    is_between_events: bool,
 }
 
 impl ResponseBodyWriter {
     /// Begins the body behind its head. The body of a response to `HEAD` is never written.
-    pub(super) fn new(length: ResponseLength, is_head: bool) -> Self {
+    pub(super) fn new(length: ResponseLength, is_head: bool, is_event_stream: bool) -> Self {
         let is_over = is_head || matches!(length, ResponseLength::NoBody | ResponseLength::Known(0));
-        Self { length, is_done: is_over, is_short: false }
+        Self { length, is_done: is_over, is_short: false, is_event_stream, is_between_events: true }
     }
 
     /// Writes a piece; nothing is the end.
@@ -35,6 +40,7 @@ impl ResponseBodyWriter {
                 let bytes = piece.copy_to_bytes(piece.remaining());
                 // One without bytes would be taken for the last.
                 if !bytes.is_empty() {
+                    self.is_between_events = bytes.ends_with(b"\n\n");
                     write_chunk(io, bytes, *length);
                 }
             }
@@ -45,6 +51,15 @@ impl ResponseBodyWriter {
                     io.write_text(format_args!("0\r\n\r\n"));
                 }
             }
+        }
+    }
+
+    /// Returns what can be written to a half-closed connection while the body has nothing.
+    pub(super) fn liveness_probe(&self) -> LivenessProbe {
+        match self.is_event_stream {
+            true if self.is_between_events => LivenessProbe::EventComment(self.length),
+            true => LivenessProbe::Postponed,
+            false => LivenessProbe::Unavailable,
         }
     }
 

@@ -25,6 +25,15 @@ const MAX_READ_AHEAD: usize = 8 * 1024;
 /// How much of an unread body is skipped to keep the connection.
 const MAX_SKIPPED: usize = 64 * 1024;
 
+/// How the peer ended its side of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PeerEnd {
+    /// It sends nothing more. It may still read, or be gone.
+    HalfClosed,
+    /// The connection is broken.
+    Broken,
+}
+
 /// One connection as bytes: the request that is read, and the response that is written.
 pub(super) struct ConnectionIo<K> {
     socket: K,
@@ -156,14 +165,26 @@ impl<K: ServerStream> ConnectionIo<K> {
         self.read_buffer.poll_fill(&mut self.socket, cx, 0).map(|read| matches!(read, Ok(1..)))
     }
 
-    /// Polls for the end of the peer, while a request with a complete body is answered. What arrives meanwhile is kept.
-    pub(super) fn poll_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    /// Polls for the end of the peer's side, while a request with a complete body is answered. What arrives meanwhile is
+    /// kept.
+    pub(super) fn poll_closed(&mut self, cx: &mut Context<'_>) -> Poll<PeerEnd> {
         while self.body.is_complete() && self.read_buffer.buffer().len() < MAX_READ_AHEAD {
-            if !ready!(self.poll_read(cx)) {
-                return Poll::Ready(());
+            match ready!(self.read_buffer.poll_fill(&mut self.socket, cx, 0)) {
+                Ok(0) => return Poll::Ready(PeerEnd::HalfClosed),
+                Ok(_) => {}
+                Err(_) => return Poll::Ready(PeerEnd::Broken),
             }
         }
         Poll::Pending
+    }
+
+    /// Writes bytes that show whether the peer is still there, unless something waits to be written; reports whether the
+    /// connection is broken.
+    pub(super) fn probe(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> bool {
+        if self.write_buffer.is_empty() && self.body_chunk.is_empty() && self.chunk_suffix.is_empty() {
+            self.write_buffer.extend_from_slice(bytes);
+        }
+        self.socket.is_reset() || matches!(self.poll_flush(cx), Poll::Ready(Err(_)))
     }
 
     /// Begins a response.

@@ -8,7 +8,7 @@ use tokio::time::{Instant, Sleep};
 /// How long a connection is waited for.
 #[derive(Clone, Copy, Debug)]
 pub struct ConnectionTimeouts {
-    /// The time in which a head has to be whole.
+    /// The time within which a request head must be complete.
     pub head: Duration,
     /// The time between two requests.
     pub idle: Duration,
@@ -65,7 +65,7 @@ impl ConnectionDeadlines {
         }
     }
 
-    /// Notes that a request is here. Whatever is waited for next is waited for anew.
+    /// Records that a request has arrived, and restarts the deadline.
     pub(super) fn request_received(&mut self) {
         (self.wait, self.is_first) = (None, false);
     }

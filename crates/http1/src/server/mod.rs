@@ -4,13 +4,13 @@ mod body;
 mod body_writer;
 mod connection_io;
 mod deadlines;
+mod half_closed;
 mod incoming_request;
 mod request_head;
 mod response_head;
 mod server_connection;
 mod server_stream;
 mod upgrade;
-mod write_batching;
 
 pub use self::body::RequestBody;
 pub use self::connection_io::MAX_SPARE_CAPACITY;

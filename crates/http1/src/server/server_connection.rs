@@ -10,6 +10,8 @@
 //!   `bytes_after_a_malformed_chunk_are_not_parsed_as_a_request`.
 //! - Each request gets its own response, however the bytes are split:
 //!   `pipelined_requests_get_their_own_responses_for_any_fragmentation`.
+//! - A client that closes its side behind a request gets its response, and the call of one that is gone is cancelled:
+//!   `half_closed_clients_get_their_responses_and_gone_ones_are_cancelled`.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -28,12 +30,12 @@ use super::body::{BodyReaderOwner, RequestBody};
 use super::body_writer::ResponseBodyWriter;
 use super::connection_io::ConnectionIo;
 use super::deadlines::{ConnectionDeadlines, ConnectionTimeouts, ConnectionWait};
+use super::half_closed::{LivenessProbe, PeerWatch};
 use super::incoming_request::{IncomingRequest, Service};
 use super::request_head::{ParsedRequestHead, RequestHeadError};
 use super::response_head::{self, ConnectionPersistence, ResponseLength};
 use super::server_stream::{DrainSignal, ServerStream};
 use super::upgrade::{ConnectionUpgrade, UpgradedConnection};
-use super::write_batching::yield_before_write;
 use crate::read_length;
 
 /// How long a peer may go on with a request that was answered before it was read. Closing at once would take the answer from
@@ -80,14 +82,14 @@ impl<K: ServerStream> ConnectionOwner<K> {
     }
 
     /// Polls for the end of the peer. Before the end of the body only its reader can detect that.
-    fn poll_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    fn poll_gone(&mut self, cx: &mut Context<'_>, watch: &mut PeerWatch, probe: LivenessProbe) -> Poll<()> {
         if let Self::Body(lender) = self
             && let Some(io) = lender.reclaim_finished()
         {
             *self = Self::Task(io);
         }
         match self {
-            Self::Task(io) => io.poll_closed(cx),
+            Self::Task(io) => watch.poll_gone(cx, io, probe),
             Self::Body(_) => Poll::Pending,
         }
     }
@@ -95,9 +97,11 @@ impl<K: ServerStream> ConnectionOwner<K> {
 
 /// What a response depends on in its request.
 struct ResponseContext<K> {
-    is_head: bool,
+    method: Method,
     version: Version,
     keep_alive: bool,
+    /// The state of the peer since the request.
+    watch: PeerWatch,
     upgrade: Option<oneshot::Sender<UpgradedConnection<K>>>,
 }
 
@@ -145,12 +149,11 @@ impl<S: Service, P: Clone + Send + Sync + 'static, D: DrainSignal> ServerConnect
             if self.single_request.as_ref().is_some_and(|accepts| !accepts(head.request.path())) {
                 return refuse(&mut io, FULL).await;
             }
-            let (request, asked, holder) = self.build_request(head, io);
-            let Some((response, back)) = self.answer(request, holder).await else { return Ok(()) };
+            let (request, mut asked, holder) = self.build_request(head, io);
+            let Some((response, back)) = self.answer(request, &mut asked, holder).await else {
+                return Ok(());
+            };
             io = back;
-            if !self.shutdown.is_draining() {
-                yield_before_write().await;
-            }
             let keeps_alive =
                 asked.keep_alive && self.single_request.is_none() && !self.shutdown.is_draining();
             match respond(&mut io, response, ResponseContext { keep_alive: keeps_alive, ..asked }).await? {
@@ -194,8 +197,9 @@ impl<S: Service, P: Clone + Send + Sync + 'static, D: DrainSignal> ServerConnect
     ) -> (IncomingRequest, ResponseContext<K>, ConnectionOwner<K>) {
         self.deadlines.request_received();
         let ParsedRequestHead { request: mut head, keep_alive: keeps_alive, upgrades, .. } = head;
-        let (is_head, version) = (*head.method() == Method::HEAD, head.version());
-        let mut asked = ResponseContext { is_head, version, keep_alive: keeps_alive, upgrade: None };
+        let (method, version) = (head.method().clone(), head.version());
+        let watch = PeerWatch::default();
+        let mut asked = ResponseContext { method, version, keep_alive: keeps_alive, watch, upgrade: None };
         head.set_remote_address(self.remote_address);
         if let Some(peer) = self.peer.clone() {
             head.insert_extension(peer);
@@ -219,14 +223,19 @@ impl<S: Service, P: Clone + Send + Sync + 'static, D: DrainSignal> ServerConnect
     async fn answer<K: ServerStream>(
         &mut self,
         request: IncomingRequest,
+        asked: &mut ResponseContext<K>,
         mut holder: ConnectionOwner<K>,
     ) -> Option<(Response<S::Body>, Box<ConnectionIo<K>>)> {
+        let probe = match asked.version {
+            Version::HTTP_11 => LivenessProbe::InterimResponse,
+            _ => LivenessProbe::Unavailable,
+        };
         let mut answer = pin!(self.service.respond(request));
         let response = poll_fn(|cx| {
             if let Poll::Ready(response) = answer.as_mut().poll(cx) {
                 return Poll::Ready(Some(response));
             }
-            if holder.poll_closed(cx).is_ready() {
+            if holder.poll_gone(cx, &mut asked.watch, probe).is_ready() {
                 return Poll::Ready(None);
             }
             self.deadlines.poll_expired(cx, ConnectionWait::Response).map(|()| None)
@@ -246,7 +255,7 @@ impl<S, P, D: DrainSignal> fmt::Debug for ServerConnection<S, P, D> {
 async fn respond<K, B>(
     io: &mut ConnectionIo<K>,
     response: Response<B>,
-    asked: ResponseContext<K>,
+    mut asked: ResponseContext<K>,
 ) -> io::Result<AfterResponse<K>>
 where
     K: ServerStream,
@@ -271,10 +280,12 @@ where
         ConnectionPersistence::Close
     };
     io.begin_response(&parts, length, ending);
+    // A `GET` opens a stream that answers nothing: it ends with the side of its client.
+    let is_answer = asked.method == Method::POST && is_event_stream(&parts);
     drop(parts);
-    let mut writing = ResponseBodyWriter::new(length, asked.is_head);
+    let mut writing = ResponseBodyWriter::new(length, asked.method == Method::HEAD, is_answer);
     let mut body = pin!(body);
-    poll_fn(|cx| poll_body(cx, io, body.as_mut(), &mut writing)).await?;
+    poll_fn(|cx| poll_body(cx, io, body.as_mut(), &mut writing, &mut asked.watch)).await?;
     Ok(match (handover, ending) {
         (Some(to), _) => AfterResponse::Upgrade(to),
         (None, ConnectionPersistence::KeepAlive) if writing.is_complete() => AfterResponse::Request,
@@ -288,6 +299,7 @@ fn poll_body<K, B>(
     io: &mut ConnectionIo<K>,
     mut body: Pin<&mut B>,
     writing: &mut ResponseBodyWriter,
+    watch: &mut PeerWatch,
 ) -> Poll<io::Result<()>>
 where
     K: ServerStream,
@@ -315,9 +327,15 @@ where
         }
         if is_waiting {
             io.release_read_buffer();
-            return io.poll_closed(cx).map(|()| Err(io::ErrorKind::ConnectionAborted.into()));
+            let gone = watch.poll_gone(cx, io, writing.liveness_probe());
+            return gone.map(|()| Err(io::ErrorKind::ConnectionAborted.into()));
         }
     }
+}
+
+fn is_event_stream(parts: &response::Parts) -> bool {
+    let kind = parts.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+    kind.is_some_and(|kind| kind.starts_with(b"text/event-stream"))
 }
 
 /// Returns how long the body of a response is, and how it is framed (RFC 9112, section 6).
@@ -327,9 +345,10 @@ fn length(parts: &response::Parts, body: &impl Body, asked: &ResponseContext<imp
         return ResponseLength::NoBody;
     }
     // The service that answers `HEAD` knows how long the body would have been.
-    let told = || parts.headers.get(CONTENT_LENGTH).and_then(|length| read_length(length.as_bytes()));
+    let declared_length =
+        || parts.headers.get(CONTENT_LENGTH).and_then(|length| read_length(length.as_bytes()));
     match body.size_hint().exact() {
-        Some(0) if asked.is_head => ResponseLength::Known(told().unwrap_or(0)),
+        Some(0) if asked.method == Method::HEAD => ResponseLength::Known(declared_length().unwrap_or(0)),
         Some(bytes) => ResponseLength::Known(bytes),
         None if asked.version == Version::HTTP_11 => ResponseLength::Chunked,
         None => ResponseLength::UntilClose,

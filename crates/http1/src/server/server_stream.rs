@@ -4,6 +4,9 @@ use tokio::io::{AsyncRead, AsyncWrite};
 pub trait ServerStream: AsyncRead + AsyncWrite + Unpin + Send + 'static {
     /// Sets how much memory is held for what is written from now on: whole buffers, however much of them is written.
     fn set_buffered(&mut self, bytes: usize);
+
+    /// Reports whether the peer has reset the connection, without a read or a write.
+    fn is_reset(&self) -> bool;
 }
 
 /// Signals that a server drains: requests that were read are answered, and connections close behind them.

@@ -30,7 +30,7 @@ fn number(variable: &str, default: u64) -> u64 {
 }
 
 #[test]
-fn a_request_that_is_accepted_here_is_read_the_same_by_hyper() {
+fn accepted_requests_parse_the_same_in_hyper() {
     let count = number("TRUNKLINE_DIFFERENTIAL_REQUESTS", 5_000);
     let seed = number("TRUNKLINE_DIFFERENTIAL_SEED", 1);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();

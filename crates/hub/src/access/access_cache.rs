@@ -17,7 +17,7 @@ pub(crate) struct AccessCache {
     callers: RwLock<HashMap<CallerKey, CachedAccess>>,
 }
 
-/// A principal, and the address of what its credential grants.
+/// A principal, and the pointer of its access grant.
 type CallerKey = (Principal, usize);
 
 #[derive(Debug)]

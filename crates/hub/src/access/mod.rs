@@ -49,13 +49,13 @@ use self::mismatch::{caller_mismatch, lacks_scope};
 ///     assert_eq!(decision.is_allowed(), is_allowed);
 /// }
 /// ```
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AccessRules {
     rules: Arc<[LabelledRule]>,
 }
 
 /// A rule with its label and scopes.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 struct LabelledRule {
     /// The name, or else the number, for audit lines and explanations.
     label: Arc<str>,

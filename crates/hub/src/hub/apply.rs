@@ -93,7 +93,7 @@ impl Hub {
 
     fn make_upstream(&self, config: &ServerConfig, before: Option<&Arc<Upstream>>) -> Arc<Upstream> {
         let inner = &self.inner;
-        let stored = inner.catalogue_file.as_ref().filter(|_| before.is_none());
+        let stored = inner.listings_file.as_ref().filter(|_| before.is_none());
         let stored = stored.and_then(|file| file.server(&config.name, &config.location));
         let server = Upstream::new(
             config.clone(),

@@ -23,7 +23,7 @@ impl Hub {
             None => Ok(hub),
             // The first call requests a login of its user.
             Some((server, _)) if hub.inner.awaits_login(server.as_str()) => Ok(hub),
-            Some((server, reason)) => Err(ManageError::Unavailable { server, reason }),
+            Some((server, reason)) => Err(ManageError::Unavailable { server, reason, source: None }),
         }
     }
 }

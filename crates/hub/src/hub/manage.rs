@@ -28,8 +28,8 @@ pub enum ToggleOutcome {
     Unchanged,
 }
 
-/// An error of managing a server.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+/// An error of managing a server. Errors are equal if their messages are, whatever their sources.
+#[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ManageError {
     /// There is no server of this name.
@@ -42,8 +42,25 @@ pub enum ManageError {
         server: ServerName,
         /// The reason.
         reason: String,
+        /// The error of the request to the server, if that is the reason.
+        source: Option<Error>,
     },
 }
+
+impl PartialEq for ManageError {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::NoSuchServer(one), Self::NoSuchServer(other)) => one == other,
+            (
+                Self::Unavailable { server, reason, .. },
+                Self::Unavailable { server: other_server, reason: other_reason, .. },
+            ) => (server, reason) == (other_server, other_reason),
+            _ => false,
+        }
+    }
+}
+
+impl Eq for ManageError {}
 
 impl Hub {
     /// Enables or disables a server. Its connection and the running calls are not affected.
@@ -72,7 +89,8 @@ impl Hub {
         let users = join_all(of_users.iter().map(Upstream::connect_manually));
         let (outcome, _) = tokio::join!(server.connect_manually(), users);
         self.inner.rebuild();
-        outcome.map_err(|reason| ManageError::Unavailable { server: server.name().clone(), reason })
+        let server = server.name().clone();
+        outcome.map_err(|reason| ManageError::Unavailable { server, reason, source: None })
     }
 
     /// Closes every connection to a server. Its items are hidden until it is connected again.
@@ -100,7 +118,7 @@ impl Hub {
     }
 
     /// Reports that a server's credentials may have changed, such as after an authorization. A server that has
-    /// rejected them ([`UpstreamHealth::NeedsAuth`](crate::UpstreamHealth::NeedsAuth)) is connected again when it is needed; others are not affected.
+    /// rejected them ([`UpstreamConnectionState::NeedsAuth`](crate::UpstreamConnectionState::NeedsAuth)) is connected again when it is needed; others are not affected.
     ///
     /// # Errors
     /// There is no such server.
@@ -144,8 +162,12 @@ impl Hub {
     /// There is no such server, or it does not answer.
     pub async fn ping(&self, name: &str) -> Result<Duration, ManageError> {
         let server = self.find_server(name)?;
-        let unavailable = |reason: String| ManageError::Unavailable { server: server.name().clone(), reason };
-        let lease = server.lease_for_hub().await.map_err(|reason| unavailable(reason.to_string()))?;
+        let unavailable = |reason: String, source| ManageError::Unavailable {
+            server: server.name().clone(),
+            reason,
+            source,
+        };
+        let lease = server.lease_for_hub().await.map_err(|reason| unavailable(reason.to_string(), None))?;
         let pinged = match lease.client().ping().await {
             // A server of a revision without `ping` is probed with `server/discover` instead.
             Err(Error::Unsupported(_)) => {
@@ -156,7 +178,7 @@ impl Hub {
             }
             pinged => pinged,
         };
-        pinged.map_err(|error| unavailable(error.to_string()))
+        pinged.map_err(|error| unavailable(error.to_string(), Some(error)))
     }
 
     /// Waits until every required server is connected or has failed, and returns the failed ones, each with the

@@ -53,14 +53,14 @@ pub use self::user_logins::{LoginLink, RevokeError};
 use self::user_spaces::{SpaceRef, UserSpaces};
 use self::views::{AddedView, CallerView, CallerViews, ListVersions, VersionCounter};
 use crate::call_rates::CallRates;
-use crate::catalogue_file::CatalogueFile;
+use crate::listings_file::ListingsFile;
 use crate::login::Account;
 use crate::loop_detection::HubId;
 use crate::names::NameCollision;
 use crate::options::HubOptions;
 use crate::registry::{HubRegistry, ListDifferences, ToolTarget, log_collisions};
 use crate::scope::SharingScope;
-use crate::upstream::{ListSet, ListingKey, Upstream, UpstreamEvent, UpstreamOwner};
+use crate::upstream::{ListSet, ListingKey, ListingMemory, Upstream, UpstreamEvent, UpstreamOwner};
 
 /// Aggregates many MCP servers behind one endpoint.
 ///
@@ -90,7 +90,7 @@ pub(crate) struct HubInner {
     changes: ChangePublisher,
     announcements: Arc<Announcements>,
     /// Caches listings for the next run, if configured.
-    catalogue_file: Option<Arc<CatalogueFile>>,
+    listings_file: Option<Arc<ListingsFile>>,
     /// Notified when listings may have changed, so that they are saved.
     listings_changed: Arc<Notify>,
     /// Notified when a subscribed resource may have another owner, or a subscription has failed.
@@ -103,6 +103,8 @@ pub(crate) struct HubInner {
     was_listed: AtomicBool,
     /// Whether the hub is about to shut down, so that no server is connected in the background.
     is_draining: Arc<AtomicBool>,
+    /// The memory for the listings of all servers.
+    listing_memory: ListingMemory,
     /// A bridge presents the identity and capabilities of its server.
     identity_source: IdentitySource,
     tasks: Mutex<Vec<AbortHandle>>,
@@ -141,12 +143,13 @@ impl Hub {
             apply_lock: Mutex::default(),
             changes: ChangePublisher::default(),
             announcements: Arc::default(),
-            catalogue_file: options.catalogue_file.clone().map(|path| Arc::new(CatalogueFile::open(path))),
+            listings_file: options.listings_file.clone().map(|path| Arc::new(ListingsFile::open(path))),
             listings_changed: Arc::default(),
             resubscribe: Arc::default(),
             rates: CallRates::new(options.caller_rate),
             was_listed: AtomicBool::new(false),
             is_draining: Arc::default(),
+            listing_memory: ListingMemory::default(),
             identity_source,
             tasks: Mutex::default(),
             options: Arc::new(options),
@@ -328,6 +331,7 @@ impl HubInner {
             options: self.options.clone(),
             hub: self.id.clone(),
             is_draining: self.is_draining.clone(),
+            listing_memory: self.listing_memory.clone(),
             user,
             on_event: Arc::new(on_event),
             find_user: Arc::new(find_user),

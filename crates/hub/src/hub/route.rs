@@ -214,14 +214,9 @@ impl HubInner {
         }
     }
 
-    /// Counts a call against the limits of its caller and of its server. One that continues after input was counted
-    /// when it began.
+    /// Counts the request of a call against the limits of its caller and of its server.
     fn admit(&self, call: &IncomingCall, server: &Upstream) -> Result<(), Refusal> {
-        if call.continuation.is_some() {
-            return Ok(());
-        }
-        let rate = server.config().rate;
-        call.context.with_caller(|caller| self.rates.admit(&caller.principal, server.name(), rate))
+        self.rates.admit(call, server.name(), server.config().rate)
     }
 
     fn relay(

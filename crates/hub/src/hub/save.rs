@@ -11,7 +11,7 @@ use super::HubInner;
 /// How long changes are batched before the file is written.
 const SAVE_DELAY: Duration = Duration::from_secs(1);
 
-/// Writes the catalogue file whenever listings have changed.
+/// Writes the listing file whenever listings have changed.
 pub(super) async fn save_listings(inner: Weak<HubInner>, listed: Arc<Notify>) {
     loop {
         listed.notified().await;
@@ -22,9 +22,9 @@ pub(super) async fn save_listings(inner: Weak<HubInner>, listed: Arc<Notify>) {
 }
 
 impl HubInner {
-    /// Writes the catalogue file, if one is configured.
+    /// Writes the listing file, if one is configured.
     pub(super) async fn save_listings(&self) {
-        let Some(file) = self.catalogue_file.clone() else { return };
+        let Some(file) = self.listings_file.clone() else { return };
         let servers = self.servers();
         if servers.is_empty() {
             // The hub has shut down, and its listings are saved already.

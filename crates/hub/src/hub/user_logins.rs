@@ -8,7 +8,7 @@ use trunkline_session::Principal;
 
 use super::{Hub, HubInner, ManageError};
 use crate::login::LoginProgress;
-use crate::upstream::{Upstream, UpstreamHealth, UpstreamStatus};
+use crate::upstream::{Upstream, UpstreamConnectionState, UpstreamStatus};
 
 /// A link for a user to log in to a server.
 #[derive(Debug)]
@@ -45,7 +45,8 @@ impl Hub {
         let server = self.find_server(name)?;
         let own = server.of_user(principal).unwrap_or(server);
         let unavailable = |reason: &str| {
-            Err(ManageError::Unavailable { server: own.name().clone(), reason: reason.to_owned() })
+            let (server, reason) = (own.name().clone(), reason.to_owned());
+            Err(ManageError::Unavailable { server, reason, source: None })
         };
         if !own.can_log_in() {
             return unavailable("its users do not log in");
@@ -117,10 +118,10 @@ impl HubInner {
         let users: Vec<_> =
             self.users.upstreams_of(server.name().as_str()).iter().map(|own| own.status()).collect();
         let rank = |status: &UpstreamStatus| match status.state {
-            UpstreamHealth::Ready => 5,
-            UpstreamHealth::Connecting => 4,
-            UpstreamHealth::Pending => 3,
-            UpstreamHealth::Failed => 2,
+            UpstreamConnectionState::Ready => 5,
+            UpstreamConnectionState::Connecting => 4,
+            UpstreamConnectionState::Pending => 3,
+            UpstreamConnectionState::Failed => 2,
             _ => 1,
         };
         let Some(best) = users.iter().max_by_key(|status| rank(status)).cloned() else { return own };

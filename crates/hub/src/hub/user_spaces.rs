@@ -14,7 +14,7 @@ use trunkline_session::Principal;
 use super::HubInner;
 use super::restricted_views::RestrictedViews;
 use super::views::{AddedView, CallerViews};
-use crate::login::Account;
+use crate::login::{Account, caller_token};
 use crate::registry::ListDifferences;
 use crate::upstream::Upstream;
 
@@ -121,9 +121,11 @@ impl HubInner {
     pub(super) fn space_of_call(self: &Arc<Self>, call: &IncomingCall) -> SpaceRef {
         call.context.with_caller(|caller| {
             let space = self.space_of(&caller.principal);
-            let token = caller.grant.as_ref().and_then(|grant| grant.access_token.as_ref());
-            if let (Some(space), Some(token)) = (&space, token) {
-                space.upstreams.lock().iter().for_each(|own| own.set_subject_token(token));
+            if let Some(space) = &space {
+                let upstreams = space.upstreams.lock();
+                for own in upstreams.iter().filter(|own| own.exchanges_tokens()) {
+                    caller_token(caller).iter().for_each(|token| own.set_subject_token(token));
+                }
             }
             space
         })

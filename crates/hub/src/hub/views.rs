@@ -214,7 +214,7 @@ impl RegistryBuilder<'_> {
         let same = |known: &[UpstreamOffer<Arc<Upstream>>]| {
             known.len() == offers.len()
                 && known.iter().zip(&offers).all(|(left, right)| {
-                    Arc::ptr_eq(&left.owner, &right.owner) && Arc::ptr_eq(&left.catalogue, &right.catalogue)
+                    Arc::ptr_eq(&left.owner, &right.owner) && Arc::ptr_eq(&left.listing, &right.listing)
                 })
         };
         if let Some((_, registry)) = self.registries.iter().find(|(known, _)| same(known)) {

@@ -116,7 +116,7 @@ impl UserLogins {
         match (shown, self.sign_in_client(&link.principal)) {
             (true, _) => self.ask_consent(link).await,
             (false, Some(client)) => self.begin_sign_in(link, client).await,
-            (false, None) => link.with_server(|server, _| token_page(server, &user_name(link), false)),
+            (false, None) => link.with_server(|server, _| token_page(server, &user_name(link), None)),
         }
     }
 
@@ -129,15 +129,15 @@ impl UserLogins {
         if let Some(form_key) = field("form_key") {
             return consent(link, request, form_key);
         }
-        match field("token") {
-            Some(token) if is_token_of(request, token, &link.principal).await => self.ask_consent(link).await,
-            Some(_) => {
-                link.count_wrong_token();
-                tracing::warn!(user = %link.principal, "a connect page was opened with a token of another user");
-                link.with_server(|server, _| token_page(server, &user_name(link), true))
-            }
-            None => gone(),
-        }
+        let Some(token) = field("token") else { return gone() };
+        let wrong = match proof_of_token(request, token, &link.principal).await {
+            OpenerProof::SamePrincipal => return self.ask_consent(link).await,
+            OpenerProof::OtherPrincipal => "That token is not one of this user.".to_owned(),
+            OpenerProof::Refused(reason) => format!("The hub does not accept that token: {reason}."),
+        };
+        link.count_wrong_token();
+        tracing::warn!(user = %link.principal, "a connect page was opened with a wrong token: {wrong}");
+        link.with_server(|server, _| token_page(server, &user_name(link), Some(&wrong)))
     }
 
     fn is_local(&self, principal: &Principal) -> bool {
@@ -255,14 +255,31 @@ fn is_from_this_machine(request: &ConnectRequest<'_>) -> bool {
     request.remote_address.is_some_and(|address| address.to_canonical().is_loopback()) && !is_forwarded
 }
 
-/// Reports whether a token belongs to a principal, by the rules of the endpoint itself.
-pub(super) async fn is_token_of(request: &ConnectRequest<'_>, token: &str, principal: &Principal) -> bool {
-    let Ok(mut value) = HeaderValue::try_from(format!("Bearer {}", token.trim())) else { return false };
+/// What a token proves of the opener of a page.
+pub(super) enum OpenerProof {
+    SamePrincipal,
+    OtherPrincipal,
+    /// The endpoint does not accept it, for this reason.
+    Refused(String),
+}
+
+/// Compares the owner of a token with a principal, by the rules of the endpoint itself.
+pub(super) async fn proof_of_token(
+    request: &ConnectRequest<'_>,
+    token: &str,
+    principal: &Principal,
+) -> OpenerProof {
+    let Ok(mut value) = HeaderValue::try_from(format!("Bearer {}", token.trim())) else {
+        return OpenerProof::Refused("it has characters that no token has".to_owned());
+    };
     value.set_sensitive(true);
     let mut parts = request.parts.clone();
     parts.headers = HeaderMap::from_iter([(AUTHORIZATION, value)]);
-    let authenticated = request.endpoint.authenticate(&parts).await;
-    authenticated.is_ok_and(|sender| sender.principal == *principal)
+    match request.endpoint.authenticate(&parts).await {
+        Ok(sender) if sender.principal == *principal => OpenerProof::SamePrincipal,
+        Ok(_) => OpenerProof::OtherPrincipal,
+        Err(refusal) => OpenerProof::Refused(refusal.description().to_owned()),
+    }
 }
 
 /// Returns what the pages call the user of a link.

@@ -58,10 +58,12 @@ pub(super) fn consent_page(details: &ConsentDetails<'_>) -> Response<Bytes> {
 }
 
 /// Returns the page on which its opener proves to be the user.
-pub(super) fn token_page(server: &str, user: &str, is_wrong: bool) -> Response<Bytes> {
-    let wrong = if is_wrong { "<p><strong>That token is not one of this user.</strong></p>\n" } else { "" };
+/// `wrong` is the reason why the last token was refused.
+pub(super) fn token_page(server: &str, user: &str, wrong: Option<&str>) -> Response<Bytes> {
+    let shown =
+        wrong.map(|wrong| format!("<p><strong>{}</strong></p>\n", escaped(wrong))).unwrap_or_default();
     let body = format!(
-        "{wrong}<p>This page is for the user <strong>{}</strong> of this hub, to log in to the server <strong>{}</strong>.</p>\n\
+        "{shown}<p>This page is for the user <strong>{}</strong> of this hub, to log in to the server <strong>{}</strong>.</p>\n\
          <form method=\"post\"><label>The token with which your client reaches this hub: \
          <input type=\"password\" name=\"token\" autocomplete=\"off\" required></label> <button>Continue</button></form>\n\
          <p>It is compared and not stored. If your client gets its token by itself and does not show it, ask the \
@@ -69,7 +71,7 @@ pub(super) fn token_page(server: &str, user: &str, is_wrong: bool) -> Response<B
         escaped(user),
         escaped(server)
     );
-    let status = if is_wrong { StatusCode::FORBIDDEN } else { StatusCode::OK };
+    let status = if wrong.is_some() { StatusCode::FORBIDDEN } else { StatusCode::OK };
     page(status, &format!("Log in to {server}"), &body)
 }
 
@@ -126,8 +128,8 @@ mod tests {
         };
         let shown = [
             consent_page(&consent),
-            token_page(evil, evil, true),
-            token_page(evil, evil, false),
+            token_page(evil, evil, Some(evil)),
+            token_page(evil, evil, None),
             message_page(StatusCode::GONE, evil, evil),
         ];
         for response in shown {

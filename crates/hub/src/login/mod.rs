@@ -18,6 +18,7 @@ mod connect_page;
 mod html;
 mod login_flow;
 mod opener_sign_in;
+mod server_auth;
 mod server_authorizer;
 
 use std::fmt;
@@ -32,7 +33,9 @@ use trunkline_session::Principal;
 pub(crate) use self::account::Account;
 pub(crate) use self::connect_link::{ConnectLink, LoginProgress};
 use self::connect_links::ConnectLinks;
-pub(crate) use self::server_authorizer::{LoginError, ServerAuthorizer, TokenSharing, server_url};
+pub use self::server_auth::apply_server_auth;
+pub use self::server_authorizer::server_url;
+pub(crate) use self::server_authorizer::{LoginError, ServerAuthorizer, TokenSharing, caller_token};
 
 /// The users of a hub.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

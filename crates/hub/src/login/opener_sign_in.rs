@@ -15,7 +15,7 @@ use trunkline_session::Principal;
 
 use super::UserLogins;
 use super::connect_link::{BrowserCookie, ConnectLink, LinkStage, RunningSignIn};
-use super::connect_page::{CALLBACK_PATH, ConnectRequest, failed, gone, is_token_of};
+use super::connect_page::{CALLBACK_PATH, ConnectRequest, OpenerProof, failed, gone, proof_of_token};
 use super::html::message_page;
 
 impl UserLogins {
@@ -83,17 +83,28 @@ impl UserLogins {
                 return failed("The sign-in was not completed");
             }
         };
-        if !is_token_of(request, token.expose(), &link.principal).await {
-            link.count_wrong_token();
-            tracing::warn!(user = %link.principal, "a connect page was opened by another user");
-            return message_page(
-                StatusCode::FORBIDDEN,
-                "Another user",
-                "This page is for another user than the one that you are signed in as. Sign in as that user, and repeat \
-                 what you did in your client.",
-            );
+        match proof_of_token(request, token.expose(), &link.principal).await {
+            OpenerProof::SamePrincipal => self.show_consent(link).await,
+            OpenerProof::OtherPrincipal => {
+                link.count_wrong_token();
+                tracing::warn!(user = %link.principal, "a connect page was opened by another user");
+                message_page(
+                    StatusCode::FORBIDDEN,
+                    "Another user",
+                    "This page is for another user than the one that you are signed in as. Sign in as that user, and repeat \
+                     what you did in your client.",
+                )
+            }
+            OpenerProof::Refused(reason) => {
+                let issuer = &sign_in.client.issuer;
+                tracing::warn!(issuer, "a token for the connect pages is refused: {reason}");
+                failed(&format!(
+                    "The hub refuses the token that {issuer} has issued for this page: {reason}. Its operator has to change \
+                     what the issuer puts into tokens for the client `{}`",
+                    sign_in.client.client_id
+                ))
+            }
         }
-        self.show_consent(link).await
     }
 
     /// Sends the browser to the consent page of a link, which it may see from now on.

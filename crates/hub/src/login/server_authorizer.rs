@@ -1,28 +1,29 @@
 //! The authorizer of a server, as its configuration describes it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::OnceCell;
+use tokio::time::Instant;
 use trunkline_auth::authorizer::{
-    AuthorizationError, AuthorizationGrant, AuthorizationOptions, Authorizer, CredentialSource, SubjectToken,
-    TokenExchangeSetup,
+    AuthorizationError, AuthorizationGrant, AuthorizationOptions, Authorizer, CallerToken, CredentialSource,
+    SubjectToken, TokenExchangeSetup,
 };
-use trunkline_auth::flow::DpopPolicy;
-use trunkline_auth::jose::SigningKey;
-use trunkline_auth::registration::{ClientCredential, ClientDocument, PreregisteredClient};
-use trunkline_auth::scopes::ScopeSet;
 use trunkline_auth::token_request::ID_TOKEN_TYPE;
 use trunkline_auth::token_store::{MemoryTokenStore, SHARED_PRINCIPAL, TokenStore};
 use trunkline_auth::user_agent::{UnattendedUserAgent, UserAgent};
 use trunkline_client::Error;
-use trunkline_config::{AuthKind, ConfigText, DpopUse, ServerAuth, ServerConfig, ServerLocation};
+use trunkline_config::{AuthKind, ConfigText, ServerAuth, ServerConfig, ServerLocation};
+use trunkline_server::Caller;
 use trunkline_transport::dial::Dialer;
 use trunkline_transport::{Secret, Url};
 
-use super::{Account, LoginAudience, UserLogins};
+use super::{Account, LoginAudience, UserLogins, apply_server_auth};
 
-/// The longest private key file.
-const MAX_KEY_BYTES: u64 = 64 * 1024;
+/// How often a connection is tried with a token after its exchange was refused. The authorizer decides whether the token is
+/// exchanged again then.
+const EXCHANGE_RETRY_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Who shares the tokens for a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +58,8 @@ pub(crate) struct ServerAuthorizer {
     account: Option<Account>,
     /// The access token of the user, for a server that gets one in exchange for it.
     subject_token: SubjectToken,
+    /// When a refused exchange of the same token is due again.
+    retry_at: Mutex<Option<Instant>>,
     authorizer: OnceCell<Option<Arc<Authorizer>>>,
 }
 
@@ -66,7 +69,8 @@ impl ServerAuthorizer {
         let is_local = |logins: &UserLogins| logins.audience() == LoginAudience::LocalUser;
         let local = || logins.as_ref().filter(|logins| is_local(logins)).map(|_| Account::local());
         let (subject_token, authorizer) = (SubjectToken::default(), OnceCell::new());
-        Self { account: user.or_else(local), logins, subject_token, authorizer }
+        let (account, retry_at) = (user.or_else(local), Mutex::default());
+        Self { account, logins, subject_token, retry_at, authorizer }
     }
 
     pub(crate) fn account(&self) -> Option<&Account> {
@@ -77,9 +81,17 @@ impl ServerAuthorizer {
         self.logins.as_ref()
     }
 
-    /// Uses the token of the user's latest request for the next exchange; reports whether it is another than before.
-    pub(crate) fn set_subject_token(&self, token: &Secret) -> bool {
-        self.subject_token.set(token)
+    /// Uses the token of the user's latest request for the next exchange. Reports whether an exchange that was refused is
+    /// due again: with another token than before, or after some time, since most refusals are not about the token.
+    pub(crate) fn set_subject_token(&self, token: &CallerToken) -> bool {
+        let now = Instant::now();
+        let is_new = self.subject_token.set(token);
+        let mut retry_at = self.retry_at.lock();
+        let is_due = is_new || retry_at.is_none_or(|due| due <= now);
+        if is_due {
+            *retry_at = Some(now + EXCHANGE_RETRY_INTERVAL);
+        }
+        is_due
     }
 
     /// Returns the authorizer, if it was needed already.
@@ -110,11 +122,7 @@ impl ServerAuthorizer {
                 }
                 (TokenSharing::Shared, _) => (SHARED_PRINCIPAL.to_owned(), shared_grant(&config.auth)?),
             };
-            let mut options = self.options(config, principal, grant).await?;
-            if is_exchange {
-                // They are obtained again at any time, so that they need not be on a disk.
-                options.store = Arc::new(MemoryTokenStore::default());
-            }
+            let options = self.options(config, principal, grant).await?;
             Ok(Some(Arc::new(Authorizer::new(options, &server_url(config)?, Dialer::default()))))
         };
         self.authorizer.get_or_try_init(creating).await.cloned()
@@ -150,41 +158,13 @@ impl ServerAuthorizer {
         principal: String,
         grant: AuthorizationGrant,
     ) -> Result<AuthorizationOptions, Error> {
-        let auth = &config.auth;
         let mut options = AuthorizationOptions::with_grant(grant).with_store(self.store());
         options.principal = principal;
-        options.issuer = auth.issuer.as_ref().map(|issuer| issuer.expose().to_owned());
-        options.scopes = ScopeSet::parse(&auth.scopes.join(" "));
-        options.dpop = match auth.dpop {
-            DpopUse::Auto => DpopPolicy::IfAnnounced,
-            DpopUse::Off => DpopPolicy::Off,
-            DpopUse::Required => DpopPolicy::Required,
-        };
-        if let Some(file) = &auth.private_key {
-            options.client_key = Some(Arc::new(read_key(auth, file).await?));
-        }
-        if let Some(client_id) = &auth.client_id {
-            let credential = match (&auth.client_secret, &auth.private_key) {
-                (Some(secret), _) => ClientCredential::Secret(secret_of(secret)),
-                (None, Some(_)) => ClientCredential::PrivateKey,
-                (None, None) => ClientCredential::Public,
-            };
-            options.preregistered.push(PreregisteredClient {
-                issuer: options.issuer.clone(),
-                client_id: client_id.expose().to_owned(),
-                credential,
-            });
-        }
-        if let Some(url) = &auth.client_document {
-            let credential = match auth.private_key {
-                Some(_) => ClientCredential::PrivateKey,
-                None => ClientCredential::Public,
-            };
-            let document = ClientDocument::new(url.expose(), credential);
-            let invalid = |error| Error::Invalid(format!("`auth.client_document`: {error}"));
-            options.client_document = Some(document.map_err(invalid)?);
-        }
-        Ok(options)
+        let auth = config.auth.clone();
+        // It may read a file.
+        let applying = move || apply_server_auth(&mut options, &auth).map(|()| options);
+        let applied = tokio::task::spawn_blocking(applying).await;
+        applied.unwrap_or_else(|error| Err(Error::Invalid(error.to_string())))
     }
 
     /// Returns the grant of a server that gets tokens in exchange for those of the user.
@@ -203,6 +183,12 @@ impl ServerAuthorizer {
             None => Arc::new(MemoryTokenStore::default()),
         }
     }
+}
+
+/// Returns the access token with which a caller has made its request, if it can be exchanged.
+pub(crate) fn caller_token(caller: &Caller) -> Option<CallerToken> {
+    let grant = caller.grant.as_ref()?;
+    Some(CallerToken::new(grant.access_token.clone()?, grant.expires_at))
 }
 
 /// Why a login failed.
@@ -247,12 +233,15 @@ fn shared_grant(auth: &ServerAuth) -> Result<AuthorizationGrant, Error> {
     })
 }
 
-fn secret_of(text: &ConfigText) -> Secret {
+pub(super) fn secret_of(text: &ConfigText) -> Secret {
     Secret::new(text.expose())
 }
 
 /// Returns the URL by which a server is known to authorization, which has no WebSocket schemes.
-pub(crate) fn server_url(config: &ServerConfig) -> Result<Url, Error> {
+///
+/// # Errors
+/// It is a program, or the URL cannot be used.
+pub fn server_url(config: &ServerConfig) -> Result<Url, Error> {
     let ServerLocation::Endpoint(endpoint) = &config.location else {
         return Err(Error::Invalid("a program needs no authorization".to_owned()));
     };
@@ -260,18 +249,4 @@ pub(crate) fn server_url(config: &ServerConfig) -> Result<Url, Error> {
     let over_http = url.strip_prefix("ws").map(|rest| format!("http{rest}"));
     let parsed = over_http.as_deref().unwrap_or(url).parse();
     parsed.map_err(|error| Error::Invalid(format!("the address is not usable: {error}")))
-}
-
-async fn read_key(auth: &ServerAuth, file: &ConfigText) -> Result<SigningKey, Error> {
-    let path = auth.path_of(file);
-    let shown = path.display().to_string();
-    let reading = tokio::task::spawn_blocking(move || {
-        use std::io::Read as _;
-        let mut bytes = Vec::new();
-        std::fs::File::open(path)?.take(MAX_KEY_BYTES).read_to_end(&mut bytes)?;
-        Ok::<_, std::io::Error>(bytes)
-    });
-    let read = reading.await.unwrap_or_else(|error| Err(std::io::Error::other(error)));
-    let bytes = read.map_err(|error| Error::Invalid(format!("{shown} cannot be read: {error}")))?;
-    SigningKey::from_pem(&bytes, None).map_err(|error| Error::Invalid(format!("{shown}: {error}")))
 }

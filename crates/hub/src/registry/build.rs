@@ -5,13 +5,13 @@ use trunkline_config::ServerName;
 
 use super::ownership::ResourceClaims;
 use super::{
-    CatalogueEntry, HubRegistry, HubToolEntry, ServerAdvice, ToolTarget, UpstreamOffer, requires_task,
+    HubRegistry, HubToolEntry, RegistryEntry, ServerAdvice, ToolTarget, UpstreamOffer, requires_task,
     resource_tools,
 };
 use crate::names::{ItemKind, NameCollision, NameTemplate, NamedItem, assign};
 
 /// The most characters of one server's instructions.
-const MAX_INSTRUCTIONS_CHARS: usize = 8 * 1024;
+pub(crate) const MAX_INSTRUCTIONS_CHARS: usize = 8 * 1024;
 
 /// Whether two tools give access to resources to agents without resource support.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,7 +30,7 @@ impl<O: Clone> HubRegistry<O> {
         let mut registry = Self::default();
         // The in-process server decides about its tools itself.
         let is_upstream =
-            |offer: &UpstreamOffer<O>| offer.catalogue.has_resources && !offer.keeps_original_names;
+            |offer: &UpstreamOffer<O>| offer.listing.has_resources && !offer.keeps_original_names;
         let has_resource_tools = tools == ResourceTools::Enabled && offers.iter().any(is_upstream);
         let own: &[&str] =
             if has_resource_tools { &[resource_tools::LIST_TOOL, resource_tools::READ_TOOL] } else { &[] };
@@ -38,7 +38,7 @@ impl<O: Clone> HubRegistry<O> {
         registry.add_prompts(template, offers);
         registry.add_resources(offers);
         registry.add_templates(offers);
-        let has_resources = |offer: &&UpstreamOffer<O>| offer.catalogue.has_resources;
+        let has_resources = |offer: &&UpstreamOffer<O>| offer.listing.has_resources;
         registry.with_resources = offers
             .iter()
             .filter(has_resources)
@@ -67,10 +67,10 @@ impl<O: Clone> HubRegistry<O> {
         // The in-process server may define the resource tools in place of the hub.
         let within = offers.iter().filter(|offer| offer.keeps_original_names);
         let within: Vec<_> =
-            within.flat_map(|offer| offer.catalogue.tools.iter().map(|tool| &*tool.name)).collect();
+            within.flat_map(|offer| offer.listing.tools.iter().map(|tool| &*tool.name)).collect();
         let own: Vec<_> = own.iter().filter(|name| !within.contains(name)).copied().collect();
         for offer in offers {
-            let tools = offer.catalogue.tools.iter();
+            let tools = offer.listing.tools.iter();
             let tools = tools.filter(|tool| offer.rules.allows(&tool.name) && !requires_task(tool));
             offered.extend(dedup_by_key(tools, |tool| &tool.name).into_iter().map(|tool| (offer, tool)));
         }
@@ -98,7 +98,7 @@ impl<O: Clone> HubRegistry<O> {
     fn add_prompts(&mut self, template: &NameTemplate, offers: &[UpstreamOffer<O>]) {
         let mut offered = Vec::new();
         for offer in offers {
-            let prompts = dedup_by_key(offer.catalogue.prompts.iter(), |prompt| &prompt.name);
+            let prompts = dedup_by_key(offer.listing.prompts.iter(), |prompt| &prompt.name);
             offered.extend(prompts.into_iter().map(|prompt| (offer, prompt)));
         }
         let items: Vec<_> =
@@ -108,8 +108,7 @@ impl<O: Clone> HubRegistry<O> {
             let Some(name) = name else { continue };
             let (real, mut prompt): (Arc<str>, _) = (prompt.name.as_str().into(), prompt.clone());
             prompt.name.clone_from(&name);
-            self.prompts
-                .insert(name.into(), Arc::new(CatalogueEntry::new(offer.owner.clone(), real, prompt)));
+            self.prompts.insert(name.into(), Arc::new(RegistryEntry::new(offer.owner.clone(), real, prompt)));
         }
         self.collisions.extend(collisions);
     }
@@ -119,17 +118,17 @@ impl<O: Clone> HubRegistry<O> {
         let mut claims = ResourceClaims::default();
         let mut shadowed = ShadowedItems::new(ItemKind::Resource);
         for offer in offers {
-            let resources = dedup_by_key(offer.catalogue.resources.iter(), |resource| &resource.uri);
+            let resources = dedup_by_key(offer.listing.resources.iter(), |resource| &resource.uri);
             let listed: Vec<_> =
                 resources.into_iter().map(|each| (Arc::<str>::from(&*each.uri), each)).collect();
-            let templates = offer.catalogue.templates.iter().map(|template| &*template.uri_template);
+            let templates = offer.listing.templates.iter().map(|template| &*template.uri_template);
             let owner = (offer.server.clone(), offer.owner.clone());
             let (kept, lost) = claims.add(owner, listed, |(uri, _)| uri.clone(), templates);
             for ((uri, _), (owner, _)) in lost {
                 shadowed.record(&uri, owner, &offer.server);
             }
             self.resources.extend(kept.into_iter().map(|(uri, resource)| {
-                let entry = CatalogueEntry::new(offer.owner.clone(), uri.clone(), resource.clone());
+                let entry = RegistryEntry::new(offer.owner.clone(), uri.clone(), resource.clone());
                 (uri, Arc::new(entry))
             }));
         }
@@ -137,18 +136,17 @@ impl<O: Clone> HubRegistry<O> {
         self.collisions.extend(shadowed.into_collisions());
     }
 
-    /// Adds templates; of templates with the same text only that of the first server.
+    /// Adds templates; duplicates keep the first server's.
     fn add_templates(&mut self, offers: &[UpstreamOffer<O>]) {
         let mut owners: BTreeMap<Arc<str>, &ServerName> = BTreeMap::new();
         let mut shadowed = ShadowedItems::new(ItemKind::Template);
         for offer in offers {
-            for template in dedup_by_key(offer.catalogue.templates.iter(), |template| &template.uri_template)
-            {
+            for template in dedup_by_key(offer.listing.templates.iter(), |template| &template.uri_template) {
                 let text: Arc<str> = template.uri_template.as_str().into();
                 match owners.get(&text) {
                     Some(owner) => shadowed.record(&text, owner, &offer.server),
                     None => {
-                        let entry = CatalogueEntry::new(offer.owner.clone(), text.clone(), template.clone());
+                        let entry = RegistryEntry::new(offer.owner.clone(), text.clone(), template.clone());
                         self.templates.insert(text.clone(), Arc::new(entry));
                         owners.insert(text, &offer.server);
                     }

@@ -127,7 +127,7 @@ fn without_mirror_keys(schema: Value) -> Value {
 
 /// An exposed prompt, resource or template, with its owner.
 #[derive(Debug)]
-pub(crate) struct CatalogueEntry<O, T> {
+pub(crate) struct RegistryEntry<O, T> {
     pub(crate) owner: O,
     /// Its name at the server.
     pub(crate) upstream_name: Arc<str>,
@@ -135,7 +135,7 @@ pub(crate) struct CatalogueEntry<O, T> {
     rendered: RenderedItem,
 }
 
-impl<O, T> CatalogueEntry<O, T> {
+impl<O, T> RegistryEntry<O, T> {
     pub(crate) fn new(owner: O, real: impl Into<Arc<str>>, item: T) -> Self {
         Self { owner, upstream_name: real.into(), item, rendered: RenderedItem::default() }
     }
@@ -143,7 +143,7 @@ impl<O, T> CatalogueEntry<O, T> {
 
 macro_rules! listed {
     ($($item:ty),*) => {
-        $(impl<O> CatalogueEntry<O, $item> {
+        $(impl<O> RegistryEntry<O, $item> {
             pub(crate) fn list_item(&self, revision: Revision) -> RawJson {
                 self.rendered.get(revision, |dialect, writer| self.item.write(dialect, writer))
             }

@@ -1,8 +1,8 @@
 //! A snapshot of all exposed items, and the server that owns each.
 
 mod build;
-mod catalogue;
 mod entry;
+mod listing;
 mod ownership;
 mod report;
 mod resource_tools;
@@ -16,10 +16,13 @@ use std::sync::Arc;
 use trunkline_config::{ServerName, ToolRules};
 use trunkline_protocol::model::{Prompt, Resource, ResourceTemplate};
 
+pub(crate) use self::build::MAX_INSTRUCTIONS_CHARS;
 pub use self::build::ResourceTools;
-pub(crate) use self::catalogue::UpstreamCatalogue;
-use self::entry::requires_task;
-pub(crate) use self::entry::{CatalogueEntry, HubToolEntry, LOGIN_TOOL, ToolTarget};
+pub(crate) use self::entry::requires_task;
+pub(crate) use self::entry::{HubToolEntry, LOGIN_TOOL, RegistryEntry, ToolTarget};
+#[cfg(test)]
+pub(crate) use self::listing::ListingBytes;
+pub(crate) use self::listing::UpstreamListing;
 use self::ownership::ResourceClaims;
 pub(crate) use self::report::log_collisions;
 use crate::access::CallerAccess;
@@ -33,9 +36,9 @@ type NamedMap<T> = BTreeMap<Arc<str>, Arc<T>>;
 #[derive(Debug)]
 pub(crate) struct HubRegistry<O> {
     pub(crate) tools: NamedMap<HubToolEntry<O>>,
-    pub(crate) prompts: NamedMap<CatalogueEntry<O, Prompt>>,
-    pub(crate) resources: NamedMap<CatalogueEntry<O, Resource>>,
-    pub(crate) templates: NamedMap<CatalogueEntry<O, ResourceTemplate>>,
+    pub(crate) prompts: NamedMap<RegistryEntry<O, Prompt>>,
+    pub(crate) resources: NamedMap<RegistryEntry<O, Resource>>,
+    pub(crate) templates: NamedMap<RegistryEntry<O, ResourceTemplate>>,
     /// The servers' claims on resources.
     claims: Arc<ResourceClaims<(ServerName, O)>>,
     /// The servers that have resources, listed or not, in the order of the configuration.
@@ -61,7 +64,7 @@ pub(crate) struct UpstreamOffer<O> {
     pub(crate) server: ServerName,
     pub(crate) owner: O,
     pub(crate) rules: ToolRules,
-    pub(crate) catalogue: Arc<UpstreamCatalogue>,
+    pub(crate) listing: Arc<UpstreamListing>,
     pub(crate) instructions: Option<String>,
     /// Whether its names are exposed without a prefix.
     pub(crate) keeps_original_names: bool,

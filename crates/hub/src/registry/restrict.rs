@@ -6,7 +6,7 @@ use std::sync::Arc;
 use trunkline_config::ServerName;
 
 use super::build::join_instructions;
-use super::{CatalogueEntry, HubRegistry, HubToolEntry, NamedMap};
+use super::{HubRegistry, HubToolEntry, NamedMap, RegistryEntry};
 use crate::access::{AccessItem, CallerAccess};
 use crate::names::ItemKind;
 
@@ -30,13 +30,13 @@ impl<O: Clone> HubRegistry<O> {
         let advice = self.advice.iter().filter(|known| access.may_use_server(known.server.as_str()));
         Self {
             tools: retained(&self.tools, |_, tool| shows_tool(tool)),
-            prompts: retained(&self.prompts, |_, prompt: &'a CatalogueEntry<O, _>| {
+            prompts: retained(&self.prompts, |_, prompt: &'a RegistryEntry<O, _>| {
                 decide(&prompt.owner, ItemKind::Prompt, &prompt.upstream_name)
             }),
-            resources: retained(&self.resources, |uri, resource: &'a CatalogueEntry<O, _>| {
+            resources: retained(&self.resources, |uri, resource: &'a RegistryEntry<O, _>| {
                 decide(&resource.owner, ItemKind::Resource, uri)
             }),
-            templates: retained(&self.templates, |text, template: &'a CatalogueEntry<O, _>| {
+            templates: retained(&self.templates, |text, template: &'a RegistryEntry<O, _>| {
                 decide(&template.owner, ItemKind::Template, text)
             }),
             claims: self.claims.clone(),

@@ -16,34 +16,34 @@ fn name(text: &str) -> ServerName {
     ServerName::parse(text).unwrap()
 }
 
-fn offer(server: &'static str, catalogue: UpstreamCatalogue) -> UpstreamOffer<&'static str> {
+fn offer(server: &'static str, listing: UpstreamListing) -> UpstreamOffer<&'static str> {
     UpstreamOffer {
         server: name(server),
         owner: server,
         rules: ToolRules::default(),
-        catalogue: Arc::new(catalogue),
+        listing: Arc::new(listing),
         instructions: None,
         keeps_original_names: false,
         is_login: false,
     }
 }
 
-fn tools(names: &[&str]) -> UpstreamCatalogue {
+fn tools(names: &[&str]) -> UpstreamListing {
     let tools = names.iter().map(|name| Tool { name: (*name).to_owned(), ..Tool::default() });
-    UpstreamCatalogue { tools: Arc::new(tools.collect()), ..UpstreamCatalogue::default() }
+    UpstreamListing { tools: Arc::new(tools.collect()), ..UpstreamListing::default() }
 }
 
-fn resources(uris: &[&str], templates: &[&str]) -> UpstreamCatalogue {
+fn resources(uris: &[&str], templates: &[&str]) -> UpstreamListing {
     let template = |text: &&str| ResourceTemplate {
         uri_template: (*text).to_owned(),
         name: "t".to_owned(),
         ..ResourceTemplate::default()
     };
-    UpstreamCatalogue {
+    UpstreamListing {
         resources: Arc::new(uris.iter().map(|uri| Resource::new(*uri, "r")).collect()),
         templates: Arc::new(templates.iter().map(template).collect()),
         has_resources: true,
-        ..UpstreamCatalogue::default()
+        ..UpstreamListing::default()
     }
 }
 
@@ -64,8 +64,8 @@ fn tools_that_require_tasks_are_hidden() {
         tool
     };
     let all = ["required", "optional", "forbidden"].map(with_support).to_vec();
-    let catalogue = UpstreamCatalogue { tools: Arc::new(all), ..UpstreamCatalogue::default() };
-    assert_eq!(names(&build(&[offer("a", catalogue)]).tools), ["a__forbidden", "a__optional"]);
+    let listing = UpstreamListing { tools: Arc::new(all), ..UpstreamListing::default() };
+    assert_eq!(names(&build(&[offer("a", listing)]).tools), ["a__forbidden", "a__optional"]);
 }
 
 #[test]
@@ -112,15 +112,15 @@ fn servers_with_a_common_name_prefix_keep_their_own_items() {
 
 #[test]
 fn prompts_are_named_like_tools() {
-    let catalogue =
-        UpstreamCatalogue { prompts: Arc::new(vec![Prompt::new("p q")]), ..UpstreamCatalogue::default() };
-    let registry = build(&[offer("s", catalogue)]);
+    let listing =
+        UpstreamListing { prompts: Arc::new(vec![Prompt::new("p q")]), ..UpstreamListing::default() };
+    let registry = build(&[offer("s", listing)]);
     assert_eq!(names(&registry.prompts), ["s__p_q"]);
     assert_eq!(&*registry.prompts["s__p_q"].upstream_name, "p q");
 }
 
 #[test]
-fn a_resource_belongs_to_the_first_server_that_claims_it() {
+fn resource_belongs_to_the_first_server_that_claims_it() {
     let registry = build(&[
         offer("a", resources(&["x:1", "x:both"], &["a:{id}", "same:{id}"])),
         offer("b", resources(&["x:2", "x:both", "a:7", "same:8"], &["b:{id}", "same:{id}", "{+any}"])),
@@ -193,12 +193,12 @@ fn registry_diff_reports_only_changed_lists() {
 fn instructions_are_joined_under_the_names_of_their_servers() {
     let advised = |server, text: &str| UpstreamOffer {
         instructions: Some(text.to_owned()),
-        ..offer(server, UpstreamCatalogue::default())
+        ..offer(server, UpstreamListing::default())
     };
     assert_eq!(build(&[advised("a", "Be kind.")]).instructions.as_deref(), Some("Be kind."));
     let both = build(&[advised("a", "Be kind."), advised("b", " "), advised("c", "Be brief.")]);
     assert_eq!(both.instructions.as_deref(), Some("# a\n\nBe kind.\n\n# c\n\nBe brief."));
-    assert_eq!(build(&[offer("a", UpstreamCatalogue::default())]).instructions, None);
+    assert_eq!(build(&[offer("a", UpstreamListing::default())]).instructions, None);
 }
 
 #[test]
@@ -233,10 +233,10 @@ fn any_access_rule() -> impl Strategy<Value = AccessRule> {
     })
 }
 
-fn whole_catalogue() -> UpstreamCatalogue {
+fn whole_listing() -> UpstreamListing {
     let hints = ToolAnnotations { read_only: Some(true), ..ToolAnnotations::default() };
     let tool = |name: &str, annotations| Tool { name: name.to_owned(), annotations, ..Tool::default() };
-    UpstreamCatalogue {
+    UpstreamListing {
         tools: Arc::new(vec![tool("get_x", Some(hints)), tool("get_y", None), tool("set", None)]),
         prompts: Arc::new(
             ["p", "q"].map(|name| Prompt { name: name.to_owned(), ..Prompt::default() }).into(),
@@ -251,7 +251,7 @@ proptest! {
         rules in prop::collection::vec(any_access_rule(), 1..6),
         who in prop::sample::select(vec!["ann", "bob", "carl"]),
     ) {
-        let offers = [offer("a", whole_catalogue()), offer("b", whole_catalogue())];
+        let offers = [offer("a", whole_listing()), offer("b", whole_listing())];
         let whole = HubRegistry::build(&NameTemplate::hub(), ResourceTools::Enabled, &offers);
         let principal = Principal::Named(who.into());
         let caller = CallerIdentity::new(&principal, None);

@@ -110,7 +110,7 @@ fn failure_answer(
     error_answer(&context, error, &request.call)
 }
 
-/// How a call goes on that its server refused for want of authorization.
+/// How to continue a call that its server refused as unauthorized.
 enum LoginStep {
     /// It is sent again, to this upstream.
     Retry(Arc<Upstream>),

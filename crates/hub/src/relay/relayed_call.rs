@@ -3,13 +3,11 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use trunkline_client::{
-    ClientContinuation, ClientInputRound as Questions, Error, RequestDelivery, StepOutcome as Stepped,
-};
+use trunkline_client::{ClientContinuation, ClientInputRound, Error, RequestDelivery, StepOutcome};
 use trunkline_protocol::codec::{RawResult, RelayedResult, ServerResult};
 use trunkline_protocol::model::CallToolResult;
 use trunkline_protocol::{Method, Refusal, error_code};
-use trunkline_server::{HandlerContinuation as Then, HandlerOutcome, InputRound, UpstreamItem};
+use trunkline_server::{HandlerContinuation, HandlerOutcome, InputRound, UpstreamItem};
 
 use super::incompatibility::RevisionPair;
 use super::input_round::{ask_caller, fetch_caller_roots};
@@ -48,7 +46,7 @@ impl RelayedCall<'_> {
             self.drive_step(lease, step).await
         };
         match stepped {
-            Ok(Stepped::Done(result)) => self.finish(lease, result, &forwarder, resume.is_resumed()),
+            Ok(StepOutcome::Done(result)) => self.finish(lease, result, &forwarder, resume.is_resumed()),
             // Boxed, so that calls answered in one step do not reserve memory for it.
             stepped => Box::pin(self.continue_call(lease, stepped, &forwarder, resume)).await,
         }
@@ -58,17 +56,17 @@ impl RelayedCall<'_> {
     async fn continue_call(
         &self,
         lease: &ConnectionLease,
-        mut stepped: Result<Stepped, Error>,
+        mut stepped: Result<StepOutcome, Error>,
         forwarder: &ProgressForwarder,
         resume: &ResumeState,
     ) -> Result<HandlerOutcome, RelayFailure> {
         let mut has_requested_input = resume.is_resumed();
         loop {
             match stepped {
-                Ok(Stepped::Done(result)) => {
+                Ok(StepOutcome::Done(result)) => {
                     return self.finish(lease, result, forwarder, has_requested_input);
                 }
-                Ok(Stepped::InputRequired(round)) => match &round.continuation {
+                Ok(StepOutcome::InputRequired(round)) => match &round.continuation {
                     ClientContinuation::Live(_) => {
                         has_requested_input = true;
                         let revisions = self.revisions(lease);
@@ -127,6 +125,9 @@ impl RelayedCall<'_> {
         if matches!(self.request.method, Method::ResourcesRead | Method::Complete) {
             request = request.meta(VIA_KEY, ViaPath::from_meta(meta).to_raw_with(self.server.hub()));
         }
+        if let Some(token) = self.server.caller_token(&call.context) {
+            request = request.caller_token(token);
+        }
         if let Some(level) = self.caller.log_level {
             request = request.log_level(level);
         }
@@ -169,8 +170,8 @@ impl RelayedCall<'_> {
     async fn drive_step(
         &self,
         lease: &ConnectionLease,
-        mut step: impl Future<Output = Result<Stepped, Error>> + Unpin,
-    ) -> Result<Stepped, Error> {
+        mut step: impl Future<Output = Result<StepOutcome, Error>> + Unpin,
+    ) -> Result<StepOutcome, Error> {
         if !self.provides_roots(lease) {
             return step.await;
         }
@@ -192,19 +193,19 @@ impl RelayedCall<'_> {
     fn ask_through_caller(
         &self,
         lease: &ConnectionLease,
-        round: Box<Questions>,
+        round: Box<ClientInputRound>,
         resume: &ResumeState,
     ) -> Result<HandlerOutcome, RelayFailure> {
-        let (questions, then) = round.into_parts();
+        let (requests, continuation) = round.into_parts();
         let revisions = self.revisions(lease);
-        for (_, question) in &questions {
-            revisions.check(&self.request.call.context, question)?;
+        for (_, request) in &requests {
+            revisions.check(&self.request.call.context, request)?;
         }
-        let ClientContinuation::Portable(state) = then else {
+        let ClientContinuation::Portable(state) = continuation else {
             return Err(Refusal::INTERNAL.into());
         };
         let era = lease.client().revision().era();
-        let next = match resume.next_round(state, era, questions.is_empty(), self.server.limits()) {
+        let next = match resume.next_round(state, era, requests.is_empty(), self.server.limits()) {
             Ok(next) => next,
             // As a tool result the model can read that there were too many rounds.
             Err(refusal) if self.request.method == Method::ToolsCall => {
@@ -213,8 +214,8 @@ impl RelayedCall<'_> {
             }
             Err(refusal) => return Err(refusal.into()),
         };
-        let then = Then::Portable(next.to_bytes(self.server.name()));
-        Ok(HandlerOutcome::InputRequired(InputRound { requests: questions, continuation: then }))
+        let continuation = HandlerContinuation::Portable(next.to_bytes(self.server.name()));
+        Ok(HandlerOutcome::InputRequired(InputRound { requests, continuation }))
     }
 
     fn finish(

@@ -1,18 +1,15 @@
 //! Opens a connection and handles the outcome.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 use parking_lot::MutexGuard;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use trunkline_client::config::{pinned_era, with_pinned_revision};
-use trunkline_client::{Client, ClientLimits, DroppedMessage, Error};
-use trunkline_config::{ConnectionSharing, ServerConfig, ServerLocation, ServerName};
+use trunkline_client::{Client, ClientLimits, Error};
+use trunkline_config::{ConnectionSharing, ServerConfig, ServerLocation};
 use trunkline_protocol::Era;
 use trunkline_protocol::model::Implementation;
-use trunkline_server::UpstreamItem;
-use trunkline_transport::process::{OutputLine, OutputStream};
 
 use super::Upstream;
 use super::caller_profile::{CallerProfile, PoolKey, keeps_state};
@@ -20,6 +17,7 @@ use super::connection::{ConnectionCallbacks, ConnectionScope, UpstreamConnection
 use super::era::choose_era;
 use super::input::SessionInputHandler;
 use super::lifecycle::LifecycleEvent;
+use super::reports::{log_stray_lines, report_dropped};
 use super::roots::UpstreamRoots;
 use super::status::{KnownServer, UpstreamFailure};
 use super::upstream_state::{AttemptOutcome, ConnectionAttempt, UpstreamState};
@@ -90,7 +88,7 @@ impl Upstream {
                 // The timeout is set with each call, since the configuration may change during a connection.
                 ..ClientLimits::default()
             })
-            .on_dropped(count_dropped)
+            .on_dropped(report_dropped(&self.name))
             .on_line(log_stray_lines(&self.name))
             .on_session_log(move |message, _| calls.log(&name, message))
             .list_meta(VIA_KEY, ViaPath::default().to_raw_with(&self.hub))
@@ -171,6 +169,7 @@ impl Upstream {
             tokio::spawn(client.close());
             return Ok(existing);
         }
+        callbacks.roots.connected();
         let connection = UpstreamConnection::new(client, key, callbacks, self.wait_list.clone());
         // An unassigned connection is not needed any more.
         state
@@ -230,37 +229,6 @@ fn find_existing(
         existing.wake_supervisor();
     }
     Some(existing)
-}
-
-/// Returns the callback for lines of a program's standard output that are no messages: the first one is a warning, so
-/// that a program which prints them is noticed, and the others cannot flood the log.
-fn log_stray_lines(server: &ServerName) -> impl Fn(&OutputLine<'_>) + Send + Sync + 'static {
-    /// The most characters of a line in the log.
-    const MAX_CHARACTERS: usize = 120;
-    let (server, has_warned) = (server.clone(), AtomicBool::new(false));
-    move |line| {
-        if line.stream != OutputStream::Stdout {
-            return;
-        }
-        let text: String = line.text.chars().take(MAX_CHARACTERS).collect();
-        if has_warned.swap(true, Ordering::Relaxed) {
-            tracing::debug!(%server, line = ?text, "skipped a line of standard output that is not JSON-RPC");
-        } else {
-            tracing::warn!(%server, line = ?text, "skipped a line of standard output that is not JSON-RPC");
-        }
-    }
-}
-
-/// Counts a message of a server that was dropped.
-fn count_dropped(kind: DroppedMessage) {
-    let item = match kind {
-        DroppedMessage::TooLong => UpstreamItem::MessageTooLong,
-        DroppedMessage::Unmatched => UpstreamItem::ResponseUnmatched,
-        DroppedMessage::Notification => UpstreamItem::NotificationDropped,
-        DroppedMessage::Request => UpstreamItem::RequestRefused,
-        _ => UpstreamItem::MessageUnreadable,
-    };
-    item.count(1);
 }
 
 /// Records an attempt as failed if its connector panics.

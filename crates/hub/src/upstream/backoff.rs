@@ -30,7 +30,7 @@ impl Backoff {
 
     /// Records the orderly close of a connection that was opened at `began`.
     pub(super) fn record_closed(&mut self, began: Instant, now: Instant, limits: &HubLimits) {
-        if now.saturating_duration_since(began) >= limits.healthy_after {
+        if now.saturating_duration_since(began) >= limits.backoff_reset_after {
             *self = Self::default();
         }
     }

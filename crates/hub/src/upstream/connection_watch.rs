@@ -11,7 +11,8 @@ use trunkline_config::{ServerLocation, StartMode};
 use super::backoff::Backoff;
 use super::connection::{CLAIM_TIMEOUT, ConnectionScope, UpstreamConnection};
 use super::lifecycle::IdleCause;
-use super::list_fetch::{self, ListFetchContext, ListSet};
+use super::list_fetch::{self, ListFetchContext};
+use super::list_set::ListSet;
 use super::listing_key::ListingKey;
 use super::status::UpstreamFailure;
 use super::{Upstream, UpstreamEvent};
@@ -189,8 +190,11 @@ async fn refresh_for(
         upstream.discard_unauthorized(connection, error);
         return ListSet::NONE;
     }
-    upstream.store_catalogue(shown, listed.catalogue, announced);
-    listed.failed
+    match upstream.store_listing(shown, listed.listing, announced) {
+        true => listed.failed,
+        // Other servers and users give memory back.
+        false => ListSet::ALL,
+    }
 }
 
 /// Awaits a future of unbounded duration, unless a close of the connection is requested meanwhile.
@@ -359,13 +363,14 @@ impl Upstream {
 
     fn connection_lost(&self, connection: &Arc<UpstreamConnection>, how: String) {
         connection.set_closed();
+        let failure = UpstreamFailure::lost(how);
         let lost_offers = self.update_state(|state| {
             if !state.begin_close(connection) {
                 return false;
             }
-            tracing::warn!(server = %self.name, reason = how, "connection lost");
+            tracing::warn!(server = %self.name, reason = failure.reason, "connection lost");
             state.closing -= 1;
-            state.record_lost(connection.started_at, UpstreamFailure::lost(how), &self.options.limits)
+            state.record_lost(connection.started_at, failure, &self.options.limits)
         });
         if lost_offers {
             (self.on_event)(UpstreamEvent::ListsChanged(ListSet::NONE));

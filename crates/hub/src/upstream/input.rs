@@ -4,6 +4,7 @@ use trunkline_client::{BoxFuture, InputHandler, InputOrigin};
 use trunkline_protocol::codec::Dialect;
 use trunkline_protocol::model::{ClientCapabilities, InputRequest, InputResponse};
 use trunkline_protocol::{Refusal, Revision};
+use trunkline_server::UpstreamItem;
 
 use super::roots::UpstreamRoots;
 use super::url_elicitations::UrlElicitations;
@@ -84,7 +85,7 @@ impl InputSet {
         (self.0 & other.0).count_ones()
     }
 
-    /// Returns the set as bits, for the catalogue file.
+    /// Returns the set as bits, for the listing file.
     pub(crate) fn bits(self) -> u8 {
         self.0
     }
@@ -123,9 +124,11 @@ impl InputHandler for SessionInputHandler {
             InputRequest::Roots => Box::pin(async { Ok(InputResponse::Roots(self.roots.answer().await)) }),
             // No user can see the request, and `cancel` is the response for a user that has made no choice.
             InputRequest::Form(_) | InputRequest::Url(_) => {
+                UpstreamItem::RequestDeclined.count(1);
                 Box::pin(std::future::ready(Ok(InputResponse::cancel())))
             }
             InputRequest::Sampling(_) => {
+                UpstreamItem::RequestDeclined.count(1);
                 let refusal = Refusal::application(-1, "no interactive client for this request");
                 Box::pin(std::future::ready(Err(refusal)))
             }

@@ -4,10 +4,11 @@ use std::collections::HashSet;
 
 use trunkline_client::ItemList;
 use trunkline_protocol::codec::Dialect;
-use trunkline_protocol::model::{Prompt, Resource, ResourceTemplate, Tool};
+use trunkline_protocol::model::{Icon, Prompt, PromptArgument, Resource, ResourceTemplate, Tool};
 use trunkline_protocol::{JsonObject, JsonWriter, shorten};
 use trunkline_server::UpstreamItem;
 
+use super::bounded_text::{bounded_line, truncate};
 use crate::limits::HubLimits;
 use crate::loop_detection::{HubId, ViaPath};
 
@@ -17,11 +18,8 @@ const MAX_KEY_BYTES: usize = 8 * 1024;
 /// The most skipped, and the most repaired, items of one list that are described.
 const MAX_REPORTED_ITEMS: usize = 20;
 
-/// The suffix of a truncated text.
-const TRUNCATION_MARK: &str = "… (cut)";
-
 /// An item of a list.
-pub(super) trait CatalogueItem: Clone {
+pub(super) trait ListedItem: Clone {
     /// The name of the list in reports.
     const LIST: &'static str;
 
@@ -33,12 +31,15 @@ pub(super) trait CatalogueItem: Clone {
     /// Returns the texts for users and models.
     fn texts(&mut self) -> Vec<&mut String>;
 
+    /// Returns the icons and the number of arguments, each of which takes memory of its own.
+    fn parts(&self) -> (&[Icon], usize);
+
     fn write(&self, writer: &mut JsonWriter);
 }
 
-macro_rules! catalogue_item {
-    ($($type:ident of $list:literal by $key:ident, texts $texts:expr;)*) => {
-        $(impl CatalogueItem for $type {
+macro_rules! listed_item {
+    ($($type:ident of $list:literal by $key:ident, arguments $arguments:expr, texts $texts:expr;)*) => {
+        $(impl ListedItem for $type {
             const LIST: &'static str = $list;
 
             fn key(&self) -> &str {
@@ -54,6 +55,11 @@ macro_rules! catalogue_item {
                 texts(self)
             }
 
+            fn parts(&self) -> (&[Icon], usize) {
+                let arguments: fn(&Self) -> usize = $arguments;
+                (&self.icons, arguments(self))
+            }
+
             fn write(&self, writer: &mut JsonWriter) {
                 $type::write(self, Dialect::NEWEST, writer);
             }
@@ -61,21 +67,21 @@ macro_rules! catalogue_item {
     };
 }
 
-catalogue_item! {
-    Tool of "tools" by name, texts |tool| {
+listed_item! {
+    Tool of "tools" by name, arguments |_| 0, texts |tool| {
         let hinted = tool.annotations.as_mut().and_then(|hints| hints.title.as_mut());
         tool.title.iter_mut().chain(&mut tool.description).chain(hinted).collect()
     };
-    Prompt of "prompts" by name, texts |prompt| {
+    Prompt of "prompts" by name, arguments |prompt| prompt.arguments.len(), texts |prompt| {
         let arguments = prompt.arguments.iter_mut();
         let arguments = arguments.flat_map(|each| each.title.iter_mut().chain(&mut each.description));
         prompt.title.iter_mut().chain(&mut prompt.description).chain(arguments).collect()
     };
-    Resource of "resources" by uri, texts |resource| {
+    Resource of "resources" by uri, arguments |_| 0, texts |resource| {
         let texts = resource.title.iter_mut().chain(&mut resource.description);
         texts.chain([&mut resource.name]).collect()
     };
-    ResourceTemplate of "resource templates" by uri_template, texts |template| {
+    ResourceTemplate of "resource templates" by uri_template, arguments |_| 0, texts |template| {
         let texts = template.title.iter_mut().chain(&mut template.description);
         texts.chain([&mut template.name]).collect()
     };
@@ -84,6 +90,8 @@ catalogue_item! {
 /// The accepted items of a list.
 pub(super) struct AcceptedList<T> {
     pub(super) items: Vec<T>,
+    /// About the memory of the items.
+    pub(super) bytes: usize,
     pub(super) report: ListReport,
 }
 
@@ -106,7 +114,7 @@ impl ProblemLines {
     fn push(&mut self, line: impl FnOnce() -> String) {
         self.count += 1;
         if self.first.len() < MAX_REPORTED_ITEMS {
-            self.first.push(line());
+            self.first.push(bounded_line(line()));
         }
     }
 
@@ -123,7 +131,7 @@ impl ProblemLines {
 }
 
 /// Accepts the valid items of a list, and counts the others.
-pub(super) fn accept_items<T: CatalogueItem>(
+pub(super) fn accept_items<T: ListedItem>(
     list: &ItemList<T>,
     limits: &HubLimits,
     hub: &HubId,
@@ -136,6 +144,7 @@ pub(super) fn accept_items<T: CatalogueItem>(
         report.repaired.push(|| format!("{}: {}", item.name, item.repairs));
     }
     let (mut items, mut keys, mut circular) = (Vec::with_capacity(list.len()), HashSet::new(), 0_usize);
+    let mut bytes = 0;
     for received in list {
         if ViaPath::from_meta(received.meta()).check_loop(hub).is_err() {
             circular += 1;
@@ -160,7 +169,10 @@ pub(super) fn accept_items<T: CatalogueItem>(
         };
         match problem {
             Some(problem) => report.skipped.push(|| format!("{}: {problem}", shorten(item.key()))),
-            None => items.push(item),
+            None => {
+                bytes += size_of::<T>() + parts_bytes(&item) + received.raw().as_str().len();
+                items.push(item);
+            }
         }
     }
     if circular > 0 {
@@ -171,25 +183,43 @@ pub(super) fn accept_items<T: CatalogueItem>(
     UpstreamItem::LeftOut.count(report.skipped.count);
     UpstreamItem::Repaired.count(list.repaired.len());
     UpstreamItem::Truncated.count(report.truncated);
-    AcceptedList { items, report }
+    AcceptedList { items, bytes, report }
+}
+
+/// Returns the memory of the parts of an item beside their texts, which may be much shorter than that.
+fn parts_bytes<T: ListedItem>(item: &T) -> usize {
+    let (icons, arguments) = item.parts();
+    let sizes: usize = icons.iter().map(|icon| icon.sizes.len()).sum();
+    size_of_val(icons) + sizes * size_of::<String>() + arguments * size_of::<PromptArgument>()
 }
 
 /// Truncates texts that are too long, each at a character boundary; returns how many.
-fn truncate_texts<T: CatalogueItem>(item: &mut T, most: usize) -> usize {
+fn truncate_texts<T: ListedItem>(item: &mut T, most: usize) -> usize {
     let mut count = 0;
-    for text in item.texts().into_iter().filter(|text| text.len() > most) {
-        let end =
-            (0..=most.saturating_sub(TRUNCATION_MARK.len())).rev().find(|end| text.is_char_boundary(*end));
-        text.truncate(end.unwrap_or_default());
-        text.push_str(TRUNCATION_MARK);
-        count += 1;
+    for text in item.texts() {
+        count += usize::from(truncate(text, most));
     }
     count
 }
 
 /// Returns the encoded length of an item.
-fn encoded_bytes<T: CatalogueItem>(item: &T) -> usize {
+fn encoded_bytes<T: ListedItem>(item: &T) -> usize {
     let mut writer = JsonWriter::with_capacity(1024);
     item.write(&mut writer);
     writer.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn empty_arguments_and_icons_are_counted_with_their_memory() {
+        let arguments = vec![PromptArgument::new(""); 1000];
+        let prompt = Prompt { arguments, ..Prompt::new("p") };
+        assert_eq!(parts_bytes(&prompt), 1000 * size_of::<PromptArgument>());
+        let icon = Icon { sizes: vec![String::new(); 10], ..Icon::new("") };
+        let tool = Tool { icons: vec![icon; 100], ..Tool::default() };
+        assert_eq!(parts_bytes(&tool), 100 * (size_of::<Icon>() + 10 * size_of::<String>()));
+    }
 }

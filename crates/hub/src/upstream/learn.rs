@@ -14,11 +14,15 @@ impl Upstream {
     /// Returns the state of the upstream's listing for a caller.
     pub(crate) fn listing_state(&self, caller: ListingKey) -> ListingState {
         let config = self.config.load();
-        let state = self.lock();
+        let mut state = self.lock();
         if !state.is_offered() {
             return ListingState::Current;
         }
-        match state.listings.state(caller, state.listing_key(caller, &config)) {
+        let shown = state.listing_key(caller, &config);
+        if state.listings.contains(shown) {
+            state.listings.record_use(shown);
+        }
+        match state.listings.state(caller, shown) {
             // The registry, from which list requests are answered, does not have it yet.
             ListingState::Current if !state.is_in_registry => ListingState::Missing,
             state => state,

@@ -88,7 +88,8 @@ impl Upstream {
                             profile.client_key(),
                             need,
                         );
-                        waiting = Some(WaitingCall { ticket, grows_at: Instant::now() + limits.grow_delay });
+                        let grows_at = Instant::now() + limits.extra_connection_delay;
+                        waiting = Some(WaitingCall { ticket, grows_at });
                     }
                     Some(WaitingCall { ticket, grows_at }) => {
                         ticket.update(need);

@@ -16,9 +16,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::status::{FailureKind, UpstreamFailure, UpstreamHealth, UpstreamUnavailable};
+use super::status::{FailureKind, UpstreamConnectionState, UpstreamFailure, UpstreamUnavailable};
 
-/// The connection state of an upstream.
+/// The state machine of the connections of an upstream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum UpstreamLifecycle {
     /// It is not connected, and nothing prevents a connection.
@@ -206,14 +206,14 @@ impl UpstreamLifecycle {
     }
 
     /// Returns the state that operators see of an enabled server.
-    pub(super) fn health(&self) -> UpstreamHealth {
+    pub(super) fn connection_state(&self) -> UpstreamConnectionState {
         match self {
-            Self::Idle(_) => UpstreamHealth::Pending,
-            Self::Connecting { .. } => UpstreamHealth::Connecting,
-            Self::Ready { .. } => UpstreamHealth::Ready,
-            Self::BackingOff(_) => UpstreamHealth::Failed,
-            Self::NeedsAuth(_) => UpstreamHealth::NeedsAuth,
-            Self::Disconnected | Self::Removed => UpstreamHealth::Disconnected,
+            Self::Idle(_) => UpstreamConnectionState::Pending,
+            Self::Connecting { .. } => UpstreamConnectionState::Connecting,
+            Self::Ready { .. } => UpstreamConnectionState::Ready,
+            Self::BackingOff(_) => UpstreamConnectionState::Failed,
+            Self::NeedsAuth(_) => UpstreamConnectionState::NeedsAuth,
+            Self::Disconnected | Self::Removed => UpstreamConnectionState::Disconnected,
         }
     }
 }

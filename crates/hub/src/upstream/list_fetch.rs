@@ -6,52 +6,20 @@ use tokio::time::timeout;
 use trunkline_client::{CapabilityLists, Error, ItemList};
 use trunkline_config::ServerName;
 use trunkline_protocol::Refusal;
-use trunkline_protocol::model::ServerCapabilities;
+use trunkline_protocol::model::{Prompt, Resource, ResourceTemplate, ServerCapabilities, Tool};
+use trunkline_server::UpstreamItem;
 
-use super::items::{self, CatalogueItem, ListReport};
+use super::bounded_text::bounded_line;
+use super::items::{self, ListReport, ListedItem};
+use super::list_set::ListSet;
 use super::status::demands_auth;
 use crate::limits::HubLimits;
 use crate::loop_detection::{HubId, loop_message};
-use crate::registry::UpstreamCatalogue;
-
-/// A set of lists.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ListSet {
-    pub(crate) tools: bool,
-    pub(crate) prompts: bool,
-    pub(crate) resources: bool,
-}
-
-impl ListSet {
-    pub(super) const ALL: Self = Self { tools: true, prompts: true, resources: true };
-    pub(crate) const NONE: Self = Self { tools: false, prompts: false, resources: false };
-
-    pub(super) fn is_empty(self) -> bool {
-        self == Self::NONE
-    }
-
-    /// Reports whether a list is in the set, by its name in reports.
-    fn includes(self, what: &str) -> bool {
-        match what {
-            "tools" => self.tools,
-            "prompts" => self.prompts,
-            _ => self.resources,
-        }
-    }
-
-    /// Returns the lists of either set.
-    pub(crate) fn union(self, other: Self) -> Self {
-        Self {
-            tools: self.tools || other.tools,
-            prompts: self.prompts || other.prompts,
-            resources: self.resources || other.resources,
-        }
-    }
-}
+use crate::registry::{UpstreamListing, requires_task};
 
 /// The outcome of fetching a server's lists.
 pub(super) struct FetchedLists {
-    pub(super) catalogue: UpstreamCatalogue,
+    pub(super) listing: UpstreamListing,
     /// The lists to retry.
     pub(super) failed: ListSet,
     /// The error message if the server is this hub itself.
@@ -72,7 +40,7 @@ pub(super) async fn fetch_lists(
     client: &CapabilityLists,
     offered: &ServerCapabilities,
     lists: ListSet,
-    before: &UpstreamCatalogue,
+    before: &UpstreamListing,
     source: ListFetchContext<'_>,
 ) -> FetchedLists {
     let limits = source.limits;
@@ -93,32 +61,33 @@ pub(super) async fn fetch_lists(
     let errors = [error_of(&tools), error_of(&prompts), error_of(&resources), error_of(&templates)];
     let auth_error = find_auth_error(&errors);
     if let Some(tools) = tools.and_then(|listed| collected.accept_list(listed)) {
-        collected.catalogue.tools = tools;
+        UpstreamItem::TaskRequired.count(tools.iter().filter(|tool| requires_task(tool)).count());
+        collected.listing.tools = tools;
     }
     if let Some(prompts) = prompts.and_then(|listed| collected.accept_list(listed)) {
-        collected.catalogue.prompts = prompts;
+        collected.listing.prompts = prompts;
     }
     if let Some(resources) = resources.and_then(|listed| collected.accept_list(listed)) {
-        collected.catalogue.resources = resources;
+        collected.listing.resources = resources;
     }
     // Many servers with resources do not implement `resources/templates/list`.
     if templates.as_ref().is_some_and(is_unknown_method) {
-        collected.catalogue.templates = Arc::default();
+        collected.listing.templates = Arc::default();
     }
     let templates = templates.filter(|listed| !is_unknown_method(listed));
     if let Some(templates) = templates.and_then(|listed| collected.accept_list(listed)) {
-        collected.catalogue.templates = templates;
+        collected.listing.templates = templates;
     }
-    (collected.catalogue.skipped, collected.catalogue.repaired) =
+    (collected.listing.skipped, collected.listing.repaired) =
         (Arc::new(collected.skipped), Arc::new(collected.repaired));
-    FetchedLists { catalogue: collected.catalogue, failed, loop_message: collected.loop_message, auth_error }
+    FetchedLists { listing: collected.listing, failed, loop_message: collected.loop_message, auth_error }
 }
 
 struct ListCollector<'l> {
-    catalogue: UpstreamCatalogue,
+    listing: UpstreamListing,
     skipped: Vec<String>,
     repaired: Vec<String>,
-    before: &'l UpstreamCatalogue,
+    before: &'l UpstreamListing,
     source: ListFetchContext<'l>,
     loop_message: Option<String>,
 }
@@ -128,36 +97,46 @@ impl<'l> ListCollector<'l> {
     fn new(
         offered: &ServerCapabilities,
         lists: ListSet,
-        before: &'l UpstreamCatalogue,
+        before: &'l UpstreamListing,
         source: ListFetchContext<'l>,
     ) -> Self {
         // Reports about lists that are not fetched now stay.
         let is_kept = |reason: &&String| !lists.includes(reason.split(':').next().unwrap_or_default());
         let kept = |reasons: &[String]| reasons.iter().filter(is_kept).cloned().collect();
         let (skipped, repaired) = (kept(&before.skipped), kept(&before.repaired));
-        let mut catalogue = before.clone();
-        catalogue.has_resources = offered.resources.is_some();
+        let mut listing = before.clone();
+        listing.has_resources = offered.resources.is_some();
         // Previous items of a capability that the server does not declare any more are dropped.
         if offered.tools.is_none() {
-            catalogue.tools = Arc::default();
+            listing.tools = Arc::default();
+            listing.bytes = listing.bytes.with(Tool::LIST, 0);
         }
         if offered.prompts.is_none() {
-            catalogue.prompts = Arc::default();
+            listing.prompts = Arc::default();
+            listing.bytes = listing.bytes.with(Prompt::LIST, 0);
         }
         if offered.resources.is_none() {
-            (catalogue.resources, catalogue.templates) = Default::default();
+            (listing.resources, listing.templates) = Default::default();
+            listing.bytes = listing.bytes.with(Resource::LIST, 0).with(ResourceTemplate::LIST, 0);
         }
-        Self { catalogue, skipped, repaired, before, source, loop_message: None }
+        Self { listing, skipped, repaired, before, source, loop_message: None }
     }
 
     /// Accepts a list, or records the reason why not.
-    fn accept_list<T: CatalogueItem>(
-        &mut self,
-        listed: Result<Arc<ItemList<T>>, Error>,
-    ) -> Option<Arc<Vec<T>>> {
+    fn accept_list<T: ListedItem>(&mut self, listed: Result<Arc<ItemList<T>>, Error>) -> Option<Arc<Vec<T>>> {
         match listed {
             Ok(list) => {
                 let taken = items::accept_items(&list, self.source.limits, self.source.hub);
+                let (bytes, most) =
+                    (self.listing.bytes.with(T::LIST, taken.bytes), self.source.limits.listing_bytes);
+                if bytes.total() > most {
+                    self.refuse(
+                        T::LIST,
+                        format!("the lists of the server together have more than {most} bytes"),
+                    );
+                    return None;
+                }
+                self.listing.bytes = bytes;
                 self.report(T::LIST, &taken.report);
                 Some(Arc::new(taken.items))
             }
@@ -165,14 +144,21 @@ impl<'l> ListCollector<'l> {
                 if let Error::ErrorResponse(refused) = &error {
                     self.loop_message = loop_message(refused).map(str::to_owned).or(self.loop_message.take());
                 }
-                let line = format!("{}: {error}", T::LIST);
-                if !self.before.skipped.contains(&line) {
-                    tracing::warn!(server = %self.source.server, %error, "cannot list {}", T::LIST);
-                }
-                self.skipped.push(line);
+                self.refuse(T::LIST, error.to_string());
                 None
             }
         }
+    }
+
+    /// Records why a list is not used.
+    fn refuse(&mut self, list: &str, error: String) {
+        UpstreamItem::ListRefused.count(1);
+        let error = bounded_line(error);
+        let line = format!("{list}: {error}");
+        if !self.before.skipped.contains(&line) {
+            tracing::warn!(server = %self.source.server, error, "cannot list {list}");
+        }
+        self.skipped.push(line);
     }
 
     /// Records the items of a list that were skipped or repaired, and logs them in one line unless the same was

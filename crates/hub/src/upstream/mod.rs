@@ -22,6 +22,7 @@
 
 mod attempt;
 mod backoff;
+mod bounded_text;
 mod caller_profile;
 mod caller_variables;
 mod connection;
@@ -36,9 +37,12 @@ mod learn;
 mod lease;
 mod lifecycle;
 mod list_fetch;
+mod list_set;
 mod listing_key;
+mod listing_memory;
 mod listing_store;
 mod reconnect;
+mod reports;
 mod roots;
 mod roots_barrier;
 mod running_calls;
@@ -63,26 +67,29 @@ use trunkline_config::{ServerConfig, ServerName, ToolRules};
 use trunkline_server::Handler;
 use trunkline_session::Principal;
 
+use self::bounded_text::bounded_reason;
 pub(crate) use self::caller_profile::{CallerDetails, CallerProfile};
 pub(crate) use self::connection::{ConnectionLease, ConnectionScope, InputTurn};
 pub(crate) use self::input::InputSet;
 use self::lifecycle::{ConnectBlock, LifecycleEvent};
-pub(crate) use self::list_fetch::ListSet;
+pub(crate) use self::list_set::ListSet;
 pub(crate) use self::listing_key::ListingKey;
+pub(crate) use self::listing_memory::ListingMemory;
+use self::listing_memory::{ListingBounds, ListingShare};
 pub(crate) use self::listing_store::{CapabilityListing, ListingState, MAX_LISTINGS};
 pub(crate) use self::status::{
     FailureKind, KnownServer, UpstreamFailure, UpstreamUnavailable, exchange_problem, headline,
 };
-pub use self::status::{UpstreamHealth, UpstreamStatus};
+pub use self::status::{UpstreamConnectionState, UpstreamStatus};
 use self::subscriptions::UpstreamSubscriptions;
 use self::upstream_state::UpstreamState;
 use self::wait_list::WaitList;
-use crate::catalogue_file::{StoredEra, StoredServer};
 use crate::limits::HubLimits;
+use crate::listings_file::{StoredEra, StoredServer};
 use crate::login::{Account, ServerAuthorizer};
 use crate::loop_detection::HubId;
 use crate::options::HubOptions;
-use crate::registry::{UpstreamCatalogue, UpstreamOffer};
+use crate::registry::{UpstreamListing, UpstreamOffer};
 
 /// One upstream server, for as long as its connection settings are unchanged.
 pub(crate) struct Upstream {
@@ -117,7 +124,7 @@ pub(crate) struct Upstream {
     has_demanded_token: AtomicBool,
     find_user: Arc<FindUserFn>,
     /// What is exposed until its user has logged in.
-    login_items: OnceLock<Arc<UpstreamCatalogue>>,
+    login_items: OnceLock<Arc<UpstreamListing>>,
     tasks: Mutex<Vec<AbortHandle>>,
 }
 
@@ -141,6 +148,8 @@ pub(crate) struct UpstreamOwner {
     pub(crate) hub: HubId,
     /// Whether the hub is about to shut down.
     pub(crate) is_draining: Arc<AtomicBool>,
+    /// The memory for the listings of all servers.
+    pub(crate) listing_memory: ListingMemory,
     /// The user that owns it; `None` for one that all users share.
     pub(crate) user: Option<Account>,
     pub(crate) on_event: Arc<UpstreamEventFn>,
@@ -156,14 +165,19 @@ impl Upstream {
         before: Option<&Arc<Self>>,
         stored: Option<&StoredServer>,
     ) -> Arc<Self> {
-        let UpstreamOwner { options, hub, is_draining, user, on_event, find_user } = owner;
-        let mut state = UpstreamState::new(config.enabled);
+        let UpstreamOwner { options, hub, is_draining, listing_memory, user, on_event, find_user } = owner;
+        let limits = &options.limits;
+        let bounds = ListingBounds { server: limits.listing_bytes, all: limits.all_listing_bytes };
+        let mut state = UpstreamState::new(
+            config.enabled,
+            ListingShare::new(listing_memory, config.name.clone(), bounds),
+        );
         if let Some(stored) = stored {
             state.restore(stored);
         }
         if let Some(before) = before {
-            let before_state = before.lock();
-            state.inherit(&before_state);
+            let mut before_state = before.lock();
+            state.inherit(&mut before_state);
             if before.config.load().enabled == config.enabled {
                 // A manual toggle stays in effect until `enabled` changes in the configuration.
                 state.is_enabled = before_state.is_enabled;
@@ -270,20 +284,20 @@ impl Upstream {
         if !state.is_offered() {
             return None;
         }
-        let catalogue = match caller {
+        let listing = match caller {
             Some(caller) => state.listings.visible_to(state.listing_key(caller, &config)).cloned(),
             None => state.listings.union(),
         };
         let keeps_original_names = self.in_process.is_some();
-        let is_login = catalogue.is_none() && demands_login;
-        let catalogue = if is_login { Some(self.login_catalogue()) } else { catalogue };
+        let is_login = listing.is_none() && demands_login;
+        let listing = if is_login { Some(self.login_listing()) } else { listing };
         let has_rules = !keeps_original_names && !is_login;
         let rules = if has_rules { config.tools.clone() } else { ToolRules::default() };
         Some(UpstreamOffer {
             server: self.name.clone(),
             owner: self.clone(),
             rules,
-            catalogue: catalogue?,
+            listing: listing?,
             instructions: state.known_server.as_ref().and_then(|known| known.instructions.clone()),
             keeps_original_names,
             is_login,
@@ -338,7 +352,7 @@ impl Upstream {
 
     /// Records that a call failed to reach the server.
     pub(crate) fn record_call_error(&self, reason: String) {
-        self.last_call_error.store(Some(Arc::new(reason)));
+        self.last_call_error.store(Some(Arc::new(bounded_reason(reason))));
     }
 
     /// Clears the call error after a successful call.
@@ -366,11 +380,11 @@ impl Upstream {
     /// Returns the status of the server.
     pub(crate) fn status(&self) -> UpstreamStatus {
         let (state, now) = (self.lock(), Instant::now());
-        let catalogue = state.listings.union().unwrap_or_default();
+        let listing = state.listings.union().unwrap_or_default();
         let known = state.known_server.as_deref();
         UpstreamStatus {
             name: self.name.clone(),
-            state: state.health(),
+            state: state.connection_state(),
             reason: match state.lifecycle().failure() {
                 Some(failure) => Some(failure.reason.clone()),
                 None => self.last_call_error.load().as_deref().cloned(),
@@ -386,11 +400,11 @@ impl Upstream {
                 .filter(|known| !known.transport.is_empty())
                 .map(|known| known.capabilities.clone()),
             transport: known.map(|known| known.transport).filter(|transport| !transport.is_empty()),
-            tools: catalogue.tools.len(),
-            prompts: catalogue.prompts.len(),
-            resources: catalogue.resources.len(),
-            skipped: catalogue.skipped.to_vec(),
-            repaired: catalogue.repaired.to_vec(),
+            tools: listing.tools.len(),
+            prompts: listing.prompts.len(),
+            resources: listing.resources.len(),
+            skipped: listing.skipped.to_vec(),
+            repaired: listing.repaired.to_vec(),
             connections: state.connections.len(),
             calls: state.connections.iter().map(|connection| connection.call_count()).sum(),
             waiting: self.wait_list.len(),
@@ -420,14 +434,19 @@ impl Upstream {
     }
 
     /// Stores a listing, and notifies the hub if it differs from the previous one or the server has sent
-    /// `list_changed`.
-    fn store_catalogue(&self, shown: ListingKey, listed: UpstreamCatalogue, announced: ListSet) {
+    /// `list_changed`. Returns false if there was no memory for it.
+    fn store_listing(&self, shown: ListingKey, listed: UpstreamListing, announced: ListSet) -> bool {
         let config = self.config.load();
-        let is_different = self.update_state(|state| state.store_catalogue(shown, listed, &config));
+        let (is_different, is_refused) = self
+            .update_state(|state| (state.store_listing(shown, listed, &config), state.listings.is_refused()));
+        if is_refused {
+            tracing::warn!(server = %self.name, "{}", listing_store::NO_MEMORY);
+        }
         if is_different || !announced.is_empty() {
             (self.on_event)(UpstreamEvent::ListsChanged(announced));
         }
         self.update_state(|state| state.is_in_registry = true);
+        !is_refused
     }
 }
 

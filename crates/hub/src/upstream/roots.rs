@@ -1,10 +1,11 @@
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::{Notify, OnceCell};
+use tokio::time::Instant;
 use trunkline_protocol::model::Root;
 use trunkline_server::SessionRoots;
 
@@ -44,6 +45,9 @@ pub(crate) struct UpstreamRoots {
     /// Set once the server has the roots that it requests at the start of the session, if it does.
     pub(super) settled: OnceCell<()>,
     answer_timeout: Duration,
+    created: Instant,
+    /// How long it took to connect to the server.
+    connect_time: OnceLock<Duration>,
     /// Shared by all sessions of the server: whether it has ever requested roots.
     server_asks: Arc<AtomicBool>,
 }
@@ -81,8 +85,20 @@ impl UpstreamRoots {
             answered: Notify::new(),
             settled: OnceCell::new(),
             answer_timeout: within,
+            created: Instant::now(),
+            connect_time: OnceLock::new(),
             server_asks,
         })
+    }
+
+    /// Records that the session has begun.
+    pub(super) fn connected(&self) {
+        let _ = self.connect_time.set(self.created.elapsed());
+    }
+
+    /// Returns how long it took to connect to the server.
+    pub(super) fn connect_time(&self) -> Duration {
+        self.connect_time.get().copied().unwrap_or_default()
     }
 
     /// Answers the server's roots request.

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 use trunkline_client::Client;
 
 use super::roots::UpstreamRoots;
@@ -15,11 +15,11 @@ use super::roots::UpstreamRoots;
 const PING_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long the first call waits at least after the server has received the roots: it may resolve them before it uses
-/// them.
-const APPLY_DELAY: Duration = Duration::from_millis(100);
+/// them, and nothing shows that it has.
+const APPLY_DELAY: Duration = Duration::from_millis(150);
 
-/// A server that is slow to answer a ping gets this many times as long, since it is slow to resolve roots too.
-const APPLY_FACTOR: u32 = 4;
+/// How long the first call waits at most for that.
+const MAX_APPLY_DELAY: Duration = Duration::from_secs(1);
 
 impl UpstreamRoots {
     /// Reports whether calls need not wait for the roots of the session.
@@ -35,9 +35,9 @@ impl UpstreamRoots {
             if self.was_requested() {
                 self.wait_answered().await;
                 // The server has received the roots before this.
-                let began = Instant::now();
                 ping(client).await;
-                sleep(APPLY_DELAY.max(began.elapsed() * APPLY_FACTOR)).await;
+                // On a busy machine a server is slow to start, and as slow to resolve roots.
+                sleep(self.connect_time().clamp(APPLY_DELAY, MAX_APPLY_DELAY)).await;
             }
         });
         let providing = async {

@@ -6,12 +6,16 @@ use trunkline_client::{Error, ServerInfo, SupportedEras};
 use trunkline_config::{ServerLocation, ServerName};
 use trunkline_protocol::codec::Dialect;
 use trunkline_protocol::model::{Implementation, ServerCapabilities};
-use trunkline_protocol::{Era, Revision};
+use trunkline_protocol::{Era, Revision, shorten};
+use trunkline_server::UpstreamItem;
+
+use super::bounded_text::bounded_reason;
+use crate::registry::MAX_INSTRUCTIONS_CHARS;
 
 /// The connection state of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum UpstreamHealth {
+pub enum UpstreamConnectionState {
     /// It is not connected, because it was not needed yet or was idle.
     Pending,
     /// A connection is being opened.
@@ -28,7 +32,7 @@ pub enum UpstreamHealth {
     Disconnected,
 }
 
-impl UpstreamHealth {
+impl UpstreamConnectionState {
     /// Returns the state's name.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -43,7 +47,7 @@ impl UpstreamHealth {
     }
 }
 
-impl fmt::Display for UpstreamHealth {
+impl fmt::Display for UpstreamConnectionState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -56,7 +60,7 @@ pub struct UpstreamStatus {
     /// Its name in the configuration.
     pub name: ServerName,
     /// Its connection state.
-    pub state: UpstreamHealth,
+    pub state: UpstreamConnectionState,
     /// The last failure, with the end of its program's stderr, if it has failed since it was last healthy.
     pub reason: Option<String>,
     /// The remaining backoff before the next attempt.
@@ -132,11 +136,27 @@ impl KnownServer {
             revision: info.revision,
             eras: info.eras,
             is_stateful: info.is_stateful(),
-            identity: info.identity.clone(),
-            instructions: info.instructions.clone(),
+            identity: info.identity.as_ref().map(short_identity),
+            instructions: info.instructions.as_deref().map(short_instructions),
             capabilities: info.capabilities.clone(),
             transport: info.transport,
         }
+    }
+}
+
+/// Returns the name and version of a server, of which it is free to send megabytes.
+fn short_identity(identity: &Implementation) -> Implementation {
+    Implementation::new(shorten(&identity.name), shorten(&identity.version))
+}
+
+/// Cuts the instructions of a server.
+fn short_instructions(text: &str) -> String {
+    match text.char_indices().nth(MAX_INSTRUCTIONS_CHARS).and_then(|(end, _)| text.get(..end)) {
+        Some(start) => {
+            UpstreamItem::Truncated.count(1);
+            start.to_owned()
+        }
+        None => text.to_owned(),
     }
 }
 
@@ -175,7 +195,7 @@ impl UpstreamFailure {
             Error::Authorization(error) => exchange_problem(error),
             _ => None,
         };
-        Self { kind, reason, for_callers }
+        Self { kind, reason: bounded_reason(reason), for_callers }
     }
 
     /// Returns the part that callers may see: the program's own output, after the first line, may be about another
@@ -185,7 +205,7 @@ impl UpstreamFailure {
     }
 
     pub(super) fn lost(how: String) -> Self {
-        Self { kind: FailureKind::Lost, reason: how, for_callers: None }
+        Self { kind: FailureKind::Lost, reason: bounded_reason(how), for_callers: None }
     }
 
     pub(super) fn panicked() -> Self {
@@ -211,7 +231,7 @@ pub(super) fn demands_auth(error: &Error) -> bool {
 fn is_permanent(error: &AuthorizationError) -> bool {
     error.needs_login()
         || error.oauth_error().is_some()
-        || matches!(error, AuthorizationError::NoSubjectToken)
+        || matches!(error, AuthorizationError::NoSubjectToken | AuthorizationError::SubjectTokenExpired)
         || matches!(error, AuthorizationError::Refused { .. })
 }
 
@@ -221,6 +241,9 @@ pub(crate) fn exchange_problem(error: &AuthorizationError) -> Option<String> {
         AuthorizationError::NoSubjectToken => Some(
             "it is reached with the access token of the caller, and this call came without one".to_owned(),
         ),
+        AuthorizationError::SubjectTokenExpired => {
+            Some("the access token of the caller has expired; repeat the call with a new one".to_owned())
+        }
         AuthorizationError::Exchange { .. } => Some(match error.oauth_error() {
             Some(error) => format!(
                 "the authorization server refused to exchange the access token of the caller: {}",

@@ -17,12 +17,13 @@ use super::eviction::{ConnectionSlot, SlotUse};
 use super::input::InputSet;
 use super::lifecycle::{IdleCause, LifecycleEvent, PoolRest, RetryDelay, UpstreamLifecycle};
 use super::listing_key::ListingKey;
+use super::listing_memory::ListingShare;
 use super::listing_store::UpstreamListings;
 use super::roots::RootsDigest;
-use super::status::{KnownServer, UpstreamFailure, UpstreamHealth, UpstreamUnavailable};
-use crate::catalogue_file::StoredServer;
+use super::status::{KnownServer, UpstreamConnectionState, UpstreamFailure, UpstreamUnavailable};
 use crate::limits::HubLimits;
-use crate::registry::UpstreamCatalogue;
+use crate::listings_file::StoredServer;
+use crate::registry::UpstreamListing;
 
 /// The mutable state of an upstream. Its lock is held for a few instructions at a time.
 #[derive(Debug)]
@@ -86,7 +87,7 @@ pub(super) struct RemovedConnections {
 }
 
 impl UpstreamState {
-    pub(super) fn new(is_enabled: bool) -> Self {
+    pub(super) fn new(is_enabled: bool, listings: ListingShare) -> Self {
         Self {
             lifecycle: UpstreamLifecycle::Idle(IdleCause::NotNeeded),
             is_enabled,
@@ -100,7 +101,7 @@ impl UpstreamState {
             restored_eras: KnownEras::default(),
             backoff: Backoff::default(),
             is_list_requested: false,
-            listings: UpstreamListings::default(),
+            listings: UpstreamListings::within(listings),
             is_in_registry: false,
             starts: 0,
             attempts_made: 0,
@@ -108,10 +109,10 @@ impl UpstreamState {
     }
 
     /// Inherits the predecessor's listings, so that the items never disappear, and requests new lists.
-    pub(super) fn inherit(&mut self, before: &Self) {
+    pub(super) fn inherit(&mut self, before: &mut Self) {
         let eras = if before.eras.is_empty() { &before.previous_eras } else { &before.eras };
         self.previous_eras = eras.clone();
-        self.listings.inherit(&before.listings);
+        self.listings.inherit(&mut before.listings);
         self.is_in_registry = self.listings.is_provisional();
         self.is_list_requested = before.is_list_requested || self.is_in_registry;
     }
@@ -312,10 +313,10 @@ impl UpstreamState {
     }
 
     /// Stores a listing; reports whether it differs from the previous one.
-    pub(super) fn store_catalogue(
+    pub(super) fn store_listing(
         &mut self,
         shown: ListingKey,
-        listed: UpstreamCatalogue,
+        listed: UpstreamListing,
         config: &ServerConfig,
     ) -> bool {
         let is_different = self.listings.store(shown, listed);
@@ -361,10 +362,10 @@ impl UpstreamState {
         is_less
     }
 
-    pub(super) fn health(&self) -> UpstreamHealth {
+    pub(super) fn connection_state(&self) -> UpstreamConnectionState {
         match self.lifecycle.is_active() && !self.is_enabled {
-            true => UpstreamHealth::Disabled,
-            false => self.lifecycle.health(),
+            true => UpstreamConnectionState::Disabled,
+            false => self.lifecycle.connection_state(),
         }
     }
 }

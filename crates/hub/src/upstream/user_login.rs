@@ -3,6 +3,9 @@
 //! Each user has an upstream of their own for such a server: its connections, listings, subscriptions and state are
 //! shared with no other user. The upstream that all users share remains, without a token.
 //!
+//! Tokens are no part of the key of a pool, unlike the variables of a caller: each request gets one of its own, so that a
+//! session outlives the token that it was opened with. What a call's own token was exchanged for goes with the call.
+//!
 //! # Invariants
 //!
 //! - Two users never share a token, a connection or a listing of such a server:
@@ -11,17 +14,18 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use trunkline_auth::authorizer::CallerToken;
 use trunkline_auth::user_agent::UserAgent;
 use trunkline_client::Error;
 use trunkline_config::AuthKind;
 use trunkline_protocol::model::{Tool, ToolAnnotations};
+use trunkline_server::Context;
 use trunkline_session::Principal;
-use trunkline_transport::Secret;
 
 use super::status::requires_auth;
 use super::{FailureKind, Upstream, UpstreamEvent};
-use crate::login::{Account, ConnectLink, LoginAudience, LoginError, TokenSharing, server_url};
-use crate::registry::{LOGIN_TOOL, UpstreamCatalogue};
+use crate::login::{Account, ConnectLink, LoginAudience, LoginError, TokenSharing, caller_token, server_url};
+use crate::registry::{LOGIN_TOOL, UpstreamListing};
 
 impl Upstream {
     /// Returns the user that owns it.
@@ -55,20 +59,22 @@ impl Upstream {
     }
 
     /// Reports whether it gets tokens in exchange for those of its callers.
-    fn exchanges_tokens(&self) -> bool {
+    pub(crate) fn exchanges_tokens(&self) -> bool {
         self.config.load().auth.kind == AuthKind::TokenExchange
     }
 
-    /// Uses the access token of its user's latest request, if the server gets tokens in exchange for it. A server that
-    /// refused the one before is tried again.
-    pub(crate) fn set_subject_token(&self, token: &Secret) {
-        if self.exchanges_tokens()
-            && self.auth.set_subject_token(token)
-            && self.failure_kind() == Some(FailureKind::NeedsAuth)
-        {
+    /// Uses the access token of its user's latest request for what belongs to no request, such as lists. A server that
+    /// refused the one before is tried again, and after some time also with the same one.
+    pub(crate) fn set_subject_token(&self, token: &CallerToken) {
+        if self.auth.set_subject_token(token) && self.failure_kind() == Some(FailureKind::NeedsAuth) {
             self.authorized();
             self.begin_listing();
         }
+    }
+
+    /// Returns the token that a call to the server is made with in exchange, if it gets tokens in that way.
+    pub(crate) fn caller_token(&self, context: &Context) -> Option<CallerToken> {
+        if self.exchanges_tokens() { context.with_caller(caller_token) } else { None }
     }
 
     /// Reports whether its user has to log in before it can be used.
@@ -146,7 +152,7 @@ impl Upstream {
     }
 
     /// Returns the items of a server that its user has to log in to: a tool for that.
-    pub(super) fn login_catalogue(&self) -> Arc<UpstreamCatalogue> {
+    pub(super) fn login_listing(&self) -> Arc<UpstreamListing> {
         let make = || {
             let schema = serde_json::json!({ "type": "object", "additionalProperties": false });
             let mut tool = Tool::new(LOGIN_TOOL, (&schema).into());
@@ -154,7 +160,7 @@ impl Upstream {
                         user to open, unless the user was sent there.";
             tool.description = Some(format!("Server {}: {what}", self.name));
             tool.annotations = Some(ToolAnnotations { read_only: Some(true), ..ToolAnnotations::default() });
-            Arc::new(UpstreamCatalogue { tools: Arc::new(vec![tool]), ..UpstreamCatalogue::default() })
+            Arc::new(UpstreamListing { tools: Arc::new(vec![tool]), ..UpstreamListing::default() })
         };
         self.login_items.get_or_init(make).clone()
     }

@@ -47,7 +47,7 @@ async fn names(_: String, _: BTreeMap<String, String>) -> Vec<String> {
     vec!["ann".to_owned()]
 }
 
-/// A server with an item of each kind, whose names begin with its own.
+/// A server with an item of each kind; their names begin with the name of the server.
 fn full_server(name: &'static str) -> Server {
     Server::new(name)
         .instructions(format!("Ask {name}."))
@@ -111,7 +111,7 @@ async fn read(client: &Client, uri: &str) -> String {
 const RESOURCE_TOOLS: [&str; 2] = ["list_mcp_resources", "read_mcp_resource"];
 
 #[tokio::test]
-async fn callers_see_and_use_exactly_what_rules_allow() {
+async fn callers_list_and_call_exactly_the_allowed_items() {
     for (front_revision, up) in [(OLD, OLD), (OLD, NEW), (NEW, OLD), (NEW, NEW)] {
         let (_servers, hub) = hub_of_two(rules(TWO_USERS), up).await;
         let front = serve_hub(&hub);

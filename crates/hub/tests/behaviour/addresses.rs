@@ -13,7 +13,7 @@ use trunkline_client::{BoxFuture, Client, ClientBuilder, Error};
 use trunkline_config::{
     RemoteEndpoint, RemoteTransport, ServerConfig, ServerLocation, ServerName, StartMode,
 };
-use trunkline_hub::{ConfigConnector, Connector, Hub, HubLimits, HubOptions, UpstreamHealth};
+use trunkline_hub::{ConfigConnector, Connector, Hub, HubLimits, HubOptions, UpstreamConnectionState};
 use trunkline_server::http::{HttpServerOptions, serve};
 use trunkline_server::{Host, HostOptions, ServerHandle, Shutdown};
 
@@ -47,7 +47,7 @@ impl ListeningServer {
     }
 }
 
-/// Listens at an address, once nobody else has it for a moment: a port that was let go may be given to anybody.
+/// Listens at an address, and retries for a moment: another process may have got the released port.
 async fn listen(address: &str) -> TcpListener {
     loop {
         match TcpListener::bind(address).await {
@@ -68,7 +68,7 @@ fn endpoint(name: &str, url: String, wire: RemoteTransport) -> ServerConfig {
     config
 }
 
-/// Dials as the configuration says, but speaks one revision.
+/// Dials by the configuration, but with one revision.
 struct PinnedConnector(ConfigConnector, Revision);
 
 impl Connector for PinnedConnector {
@@ -239,7 +239,7 @@ async fn call_aborted_over_http_is_cancelled_at_the_server_in_every_pair_of_eras
             call.abort();
             gate.waiting(0).await;
             until(|| hub.status_of("a").unwrap().calls == 0).await;
-            assert_eq!(hub.status_of("a").unwrap().state, UpstreamHealth::Ready);
+            assert_eq!(hub.status_of("a").unwrap().state, UpstreamConnectionState::Ready);
             place.shutdown.stop();
         }
     }

@@ -17,7 +17,7 @@ use crate::support::{
     say, script, serve_hub, serve_hub_over_http, text_result, until, within,
 };
 
-/// A server that says over which of its connections it was called, and that points at a resource and has it watched.
+/// A server that returns the number of the connection of each call, and a link to a resource that notifies of updates.
 fn numbered() -> (ScriptedServer, ChannelOpener) {
     script(|peer, message| match message["method"].as_str() {
         Some("initialize") => ScriptReply::Result(json!({
@@ -70,7 +70,7 @@ async fn anonymous(hub: &Hub, down: Revision) -> Client {
     client(&serve_hub(hub), Client::builder().pin(down), Principal::Anonymous).await
 }
 
-/// Connects a client whose requests each stand alone.
+/// Connects a client without a session.
 async fn stateless(address: &str) -> Client {
     within(Client::builder().pin(NEW).connect(address)).await.unwrap()
 }
@@ -164,7 +164,7 @@ async fn roots_of_one_client_are_never_sent_for_another_of_the_same_user() {
     };
     let (one, other) = (window("file:///one").await, window("file:///other").await);
     let first = say(&one, "a__t").await;
-    // The server asks when it likes, and remembers what it hears.
+    // The server requests roots at any time, and stores the response.
     let asks = json!({ "jsonrpc": "2.0", "id": "where", "method": "roots/list" });
     heard.connection(first.parse().unwrap()).receive(asks.to_string());
     let answer = heard.answered(&json!("where")).await;
@@ -203,7 +203,7 @@ async fn resource_update_is_not_sent_to_another_anonymous_client() {
             let change = Some(ChangeEvent::Resource("x:day".to_owned()));
             assert_eq!(within(ones.next()).await, change, "{anonymous_are:?} {down}");
             if !shared {
-                // What reaches the other first is what its own connection says.
+                // The other client gets first the update of its own connection.
                 let name = "x:day/own";
                 let own = json!({ "jsonrpc": "2.0", "method": "notifications/resources/updated", "params": { "uri": name } });
                 heard.newest().receive(own.to_string());

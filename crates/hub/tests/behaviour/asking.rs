@@ -128,7 +128,7 @@ async fn declined_url_elicitation_fails_the_call_with_a_message() {
             let text = got["result"]["content"][0]["text"].as_str().unwrap();
             assert!(text.contains("page was not agreed to"), "{text}");
             assert_eq!(heard.of("tools/call").len(), 1, "{down}: it is not made again");
-            // The next one is let in, and the one after it asked again.
+            // The next call is allowed, and the one after it requests input again.
             outcome(&client, ClientCall::tool("a__t", json!({}))).await;
             let got = outcome(&client, read).await;
             assert_eq!(got["code"], -32603, "{down}: {got}");
@@ -161,7 +161,7 @@ async fn url_elicitation_for_a_client_without_it_names_the_missing_capability() 
 
 #[tokio::test]
 async fn repeated_url_elicitation_is_shown_once_and_its_completion_is_notified() {
-    // It asks three times for the same page, while the user is still busy there, and then goes on.
+    // It requests the same URL three times while the user has not finished there, and then continues.
     let (heard, _town, hub) = hub(NEW, |message| {
         let round: u64 =
             message["params"]["requestState"].as_str().and_then(|it| it.parse().ok()).unwrap_or(0);
@@ -217,7 +217,7 @@ async fn by_hand(hub: &Hub, who: &str) -> MemoryChannel {
     peer
 }
 
-/// Calls the tool, and agrees to open the page that it asks for; returns what the page is called here.
+/// Calls the tool, and accepts the URL elicitation; returns its id.
 async fn agree_to_page(peer: &mut MemoryChannel) -> Value {
     let call = json!({ "name": "a__t", "arguments": {} });
     send(peer, &json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call })).await;
@@ -229,7 +229,7 @@ async fn agree_to_page(peer: &mut MemoryChannel) -> Value {
 
 #[tokio::test]
 async fn elicitation_complete_reaches_only_the_elicited_client() {
-    // Each call asks for a page of its own, and is over as soon as the user agrees.
+    // Each call requests a URL of its own, and ends as soon as the user accepts.
     let calls = Arc::new(AtomicUsize::new(0));
     let (heard, opener) = script(move |peer, message| match message["method"].as_str() {
         Some("tools/call") => {
@@ -261,7 +261,7 @@ async fn elicitation_complete_reaches_only_the_elicited_client() {
         assert_eq!((&answer["id"], &answer["result"]["content"][0]["text"]), (&json!(2), &json!("welcome")));
         pages.push(page);
     }
-    // Both are over the same connection, in which the server tells of the second page first.
+    // Both use the same connection, in which the server completes the second elicitation first.
     let done = |id: &str| {
         heard.send(&json!({ "jsonrpc": "2.0", "method": "notifications/elicitation/complete", "params": { "elicitationId": id } }));
     };
@@ -274,7 +274,7 @@ async fn elicitation_complete_reaches_only_the_elicited_client() {
     done("e0");
     let complete = receive(&mut ada).await;
     assert_eq!(complete["params"], json!({ "elicitationId": pages[0] }), "told once, and of its own page");
-    // Whoever was not asked has heard nothing: the next thing that it hears is the answer to what it asks now.
+    // A client without an elicitation gets no notification: its next message is the response to its next request.
     for peer in [&mut ada, &mut other, &mut bob] {
         send(peer, &json!({ "jsonrpc": "2.0", "id": 9, "method": "ping" })).await;
         assert_eq!(receive(peer).await["id"], 9);

@@ -1,4 +1,4 @@
-//! Whose a question is that a server asks over a channel, where nothing says to which call it belongs.
+//! Which call an input request on a channel belongs to, where no field of the request names it.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -20,15 +20,15 @@ const BOTH: [Revision; 2] = [OLD, NEW];
 
 /// A hub that opens a further connection as soon as one is needed.
 fn eager_to_grow() -> HubLimits {
-    HubLimits { grow_delay: Duration::ZERO, ..quick() }
+    HubLimits { extra_connection_delay: Duration::ZERO, ..quick() }
 }
 
 /// A hub that has one connection to each server, which calls wait for.
 fn one_connection() -> HubLimits {
-    HubLimits { connections_per_server: 1, grow_delay: Duration::ZERO, ..quick() }
+    HubLimits { connections_per_server: 1, extra_connection_delay: Duration::ZERO, ..quick() }
 }
 
-/// A legacy server whose calls end when the test says so.
+/// A legacy server with calls that end when the test allows it.
 async fn patient(limits: HubLimits) -> (ScriptedServer, TestServers, Hub) {
     patient_and_shared(limits, ConnectionSharing::default()).await
 }
@@ -50,7 +50,7 @@ async fn patient_and_shared(
     (heard, town, hub)
 }
 
-/// Says yes to every form.
+/// Accepts every form.
 fn agreeable() -> RecordingHandler {
     RecordingHandler::new(|_| Ok(InputResponse::accept(Some(json!({ "ok": true }).into()))))
         .declaring(ClientCapabilities::default().with_form())
@@ -115,7 +115,7 @@ async fn input_request_reaches_its_own_client_beside_an_older_call_of_another() 
 async fn connection_is_reused_before_another_is_opened() {
     for down in BOTH {
         let (heard, _town, hub) =
-            patient(HubLimits { grow_delay: Duration::from_secs(3600), ..quick() }).await;
+            patient(HubLimits { extra_connection_delay: Duration::from_secs(3600), ..quick() }).await;
         let answers = agreeable();
         let clients =
             [connect(&hub, "ada", down, &answers).await, connect(&hub, "ada", down, &answers).await];
@@ -292,7 +292,7 @@ async fn input_request_of_an_abandoned_call_never_reaches_another_client() {
         heard.received("tools/call", 1).await;
         given_up.abort();
         heard.received("notifications/cancelled", 1).await;
-        // The server goes on with it and asks, while the call of another client runs.
+        // The server continues the cancelled call and requests input, while the call of another client runs.
         let running = call(&connect(&hub, "ada", down, &staying).await);
         heard.received("tools/call", 2).await;
         heard.connection(0).receive(question("too late").to_string());
@@ -310,7 +310,8 @@ async fn input_request_of_an_abandoned_call_never_reaches_another_client() {
 async fn connection_is_shared_again_after_the_server_answers_an_abandoned_call() {
     for down in BOTH {
         let (heard, _town, hub) =
-            patient(HubLimits { grow_delay: Duration::from_millis(20), ..one_connection() }).await;
+            patient(HubLimits { extra_connection_delay: Duration::from_millis(20), ..one_connection() })
+                .await;
         let given_up = call(&connect(&hub, "ada", down, &agreeable()).await);
         let calls = heard.received("tools/call", 1).await;
         given_up.abort();
@@ -328,7 +329,7 @@ async fn connection_is_shared_again_after_the_server_answers_an_abandoned_call()
 async fn callers_without_input_capabilities_never_queue() {
     for (can, what) in [
         (ClientCapabilities::default(), "nothing"),
-        // Roots are those of the connection, whichever call they are asked in.
+        // Roots belong to the connection, whichever call requests them.
         (ClientCapabilities::default().with_roots(), "roots"),
     ] {
         let (heard, _town, hub) = patient(one_connection()).await;
@@ -364,7 +365,7 @@ async fn connection_shared_by_all_sends_input_requests_to_none() {
     }
 }
 
-/// Connects a client that can be asked nothing, and writes down what the server logs.
+/// Connects a client without capabilities, and records the log messages of the server.
 async fn listening(hub: &Hub, down: Revision) -> (Client, Arc<Mutex<Vec<String>>>) {
     let logged = Arc::<Mutex<Vec<String>>>::default();
     let heard = logged.clone();

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use trunkline_client::{BoxFuture, Client, ClientBuilder, Error};
 use trunkline_config::ServerConfig;
-use trunkline_hub::{Connector, Hub, HubOptions, UpstreamHealth};
+use trunkline_hub::{Connector, Hub, HubOptions, UpstreamConnectionState};
 
 use crate::support::{
     NEW, OLD, TestServers, eager, echo_server, lazy, moved, plain_client, quick, say, tools, until, within,
@@ -79,12 +79,12 @@ async fn server_that_needs_auth_is_not_retried() {
         let shown = hub.status_of("a").unwrap();
         if !needs_auth {
             until(|| connector.attempts("a") >= 5).await;
-            assert_eq!(hub.status_of("a").unwrap().state == UpstreamHealth::NeedsAuth, needs_auth);
+            assert_eq!(hub.status_of("a").unwrap().state == UpstreamConnectionState::NeedsAuth, needs_auth);
             continue;
         }
         assert_eq!(
             (connector.attempts("a"), shown.state, shown.retry_in),
-            (1, UpstreamHealth::NeedsAuth, None)
+            (1, UpstreamConnectionState::NeedsAuth, None)
         );
         let reason = shown.reason.unwrap();
         assert!(challenge.is_none_or(|challenge| reason.contains(challenge)), "{reason}");
@@ -126,7 +126,7 @@ async fn new_credentials_reconnect_or_a_new_configuration_end_needs_auth() {
         connector.deny("a", 401, None);
         let hub = connector.hub();
         within(hub.set_servers(vec![eager("a")])).await;
-        assert_eq!(hub.status_of("a").unwrap().state, UpstreamHealth::NeedsAuth, "{way}");
+        assert_eq!(hub.status_of("a").unwrap().state, UpstreamConnectionState::NeedsAuth, "{way}");
         connector.allow("a");
         match way {
             "authorized" => hub.authorized("a").unwrap(),
@@ -137,7 +137,7 @@ async fn new_credentials_reconnect_or_a_new_configuration_end_needs_auth() {
                 assert_eq!(applied.failed, []);
             }
         }
-        until(|| hub.status_of("a").unwrap().state == UpstreamHealth::Ready).await;
+        until(|| hub.status_of("a").unwrap().state == UpstreamConnectionState::Ready).await;
         assert_eq!(connector.attempts("a"), 2, "{way}");
         assert_eq!(say(&plain_client(&hub, NEW).await, "a__t").await, "t", "{way}");
     }

@@ -1,4 +1,4 @@
-//! What a modern server says, to clients who know fewer words.
+//! Results of a modern server, for clients of older revisions.
 
 use serde_json::{Value, json};
 use trunkline_client::protocol::Revision;
@@ -9,7 +9,7 @@ use crate::support::{NEW, ScriptReply, TestServers, eager, plain_client, script,
 
 use Revision::{V2024_11_05, V2025_03_26, V2025_06_18, V2025_11_25, V2026_07_28};
 
-/// A hub in front of a modern server that lists one tool, and whose calls have this result.
+/// A hub in front of a modern server that lists one tool, and returns this result for its calls.
 async fn hub(tool: Value, result: Value) -> (TestServers, Hub) {
     let town = TestServers::default();
     let (_, opener) = script(move |_, message| match message["method"].as_str() {
@@ -144,7 +144,7 @@ async fn tool_definition_is_adapted_to_the_revision_of_the_client() {
             }
             V2026_07_28 => assert_eq!(schema, tool.get("outputSchema")),
         }
-        // What belongs to the newest revision alone is there for it, and for nobody else.
+        // Members of the newest revision are left out for every older one.
         for key in ["resultType", "ttlMs", "cacheScope"] {
             assert_eq!(listed.get(key).is_some(), revision == V2026_07_28, "{revision}: {listed}");
         }

@@ -16,7 +16,7 @@ use crate::support::{
 };
 use crate::views::{ListingsFile, RawClient, settle};
 
-/// A server that speaks both eras, one of them after the other, or only one of them, and lists other tools in each.
+/// A server of both eras, in turn or of only one, with other tools in each.
 #[derive(Clone, Default)]
 struct TwoFaced(Arc<Mutex<Faces>>);
 
@@ -24,7 +24,7 @@ struct TwoFaced(Arc<Mutex<Faces>>);
 struct Faces {
     legacy: Vec<String>,
     modern: Vec<String>,
-    /// An era that it does not speak.
+    /// The era that it refuses.
     refuses: Option<Revision>,
     /// The streams over which it announces changes: for each a connection, and in the modern era the request that it answers.
     streams: Vec<(ScriptConnection, Option<Value>)>,
@@ -161,7 +161,7 @@ async fn clients_list_and_call_the_tools_of_their_own_era_in_any_order() {
 }
 
 #[tokio::test]
-async fn a_client_that_calls_before_it_lists_finds_the_tools_of_its_era() {
+async fn call_before_listing_finds_the_tools_of_the_era() {
     for order in [[OLD, NEW], [NEW, OLD]] {
         let (_heard, _town, hub) = hub_of(&TwoFaced::new(), lazy("a")).await;
         let [first, second] = order;

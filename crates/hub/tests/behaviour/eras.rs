@@ -1,4 +1,4 @@
-//! In which era a server is spoken to, for clients of both.
+//! Which era the hub uses with a server, for clients of both.
 
 use serde_json::{Value, json};
 use trunkline_client::Client;
@@ -13,13 +13,13 @@ use crate::support::{
 };
 use crate::views::ListingsFile;
 
-/// What a server answers to the requests by which it is found out what it speaks.
+/// The responses of a server to the requests that find its era.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EraBehaviour {
     Both,
     Legacy,
     Modern,
-    /// Nothing but the modern era, and it does not say so.
+    /// Modern era only, undeclared.
     ModernInSilence,
 }
 
@@ -27,8 +27,8 @@ fn is_modern(message: &Value) -> bool {
     message["params"]["_meta"].get("io.modelcontextprotocol/protocolVersion").is_some()
 }
 
-/// A server whose tool says in which era it was called, and asks first if that is possible: by a request of its own, as many
-/// servers do that speak both eras.
+/// A tool that returns the era of its call, and requests input first if the client can: by a JSON-RPC request, like many
+/// servers of both eras.
 fn tells_era(speaks: EraBehaviour) -> (ScriptedServer, trunkline_client::transport::ChannelOpener) {
     let refuses = |code: i64| ScriptReply::Error(json!({ "code": code, "message": "no", "data": {} }));
     script(move |peer: &ScriptConnection, message| match message["method"].as_str() {
@@ -79,7 +79,7 @@ async fn dual_era_server_is_connected_in_the_era_of_the_caller() {
                 let expected = if down == NEW { "modern" } else { "legacy ann" };
                 assert_eq!(say(&connect(&hub, down).await, "a__t").await, expected, "{order:?}");
             }
-            // One of each, and what was made before anyone called at most.
+            // One connection of each era, and at most the one that was made before the first call.
             until(|| heard.open() == 2).await;
             assert!(heard.of("initialize").len() == 1, "{order:?}: {:?}", heard.of("initialize"));
             let revision = hub.status_of("a").unwrap().revision;
@@ -156,7 +156,7 @@ async fn connections_of_both_eras_are_shared_as_configured() {
         config.sharing = share;
         let (_heard, _town, hub) = hub(EraBehaviour::Both, config).await;
         let (old, new) = (connect(&hub, OLD).await, connect(&hub, NEW).await);
-        // What all share declares nothing, so that its tool has nothing to say but that.
+        // A shared connection declares no capability, so that its tool returns only the era.
         let legacy = if share == ConnectionSharing::All { "legacy nothing" } else { "legacy ann" };
         for _ in 0..2 {
             assert_eq!(say(&new, "a__t").await, "modern", "{share:?}");

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use trunkline_client::protocol::Revision;
 use trunkline_client::{Client, Error};
-use trunkline_hub::{HubLimits, UpstreamHealth};
+use trunkline_hub::{HubLimits, UpstreamConnectionState};
 
 use crate::support::{
     NEW, OLD, RecordingHandler, ScriptReply, TestServers, client, eager, echo_server, lazy, named_principal,
@@ -44,7 +44,7 @@ async fn failing_server_is_retried_without_end() {
     until(|| town.connection_count("a") > 12).await;
     assert!(hub.status_of("a").unwrap().reason.unwrap().contains("still asleep"));
     town.add_server("a", &echo_server(&["t"]), OLD);
-    until(|| hub.status_of("a").unwrap().state == UpstreamHealth::Ready).await;
+    until(|| hub.status_of("a").unwrap().state == UpstreamConnectionState::Ready).await;
     assert_eq!(say(&plain_client(&hub, NEW).await, "a__t").await, "t");
 }
 
@@ -64,7 +64,7 @@ async fn server_that_dies_after_each_handshake_backs_off_exponentially() {
         // By hand is the only way to hurry it; that forgets what was before, so that the first wait follows.
         within(hub.connect("a")).await.unwrap();
         town.kill("a", &server);
-        until(|| hub.status_of("a").unwrap().state == UpstreamHealth::Failed).await;
+        until(|| hub.status_of("a").unwrap().state == UpstreamConnectionState::Failed).await;
         waits.push(hub.status_of("a").unwrap().retry_in.unwrap());
     }
     assert!(
@@ -204,7 +204,7 @@ async fn roots_request_at_session_start_gets_the_callers_roots_or_none() {
         let client = client(&serve_hub(&hub), builder, named_principal(down.as_str())).await;
         assert_eq!(say(&client, "a__t").await, "t");
         heard.send(&json!({ "jsonrpc": "2.0", "id": "r", "method": "roots/list" }));
-        // While nobody calls, nobody can be asked; a client with a session is known anyway.
+        // Without a running call there is no client to ask for input; the roots of a session are known anyway.
         until(|| heard.newest().sent().iter().any(|sent| sent.contains(r#""id":"r""#))).await;
         assert_eq!(say(&client, "a__t").await, "t");
         let initialize = heard.of("initialize");

@@ -4,12 +4,13 @@ use bytes::Bytes;
 use http::Request;
 use http_body_util::{BodyExt as _, Full};
 use serde_json::{Value, json};
+use trunkline_config::CallRate;
 use trunkline_hub::AnonymousClients::Isolated;
 use trunkline_hub::HubLimits;
 use trunkline_server::http::{HttpServerOptions, HttpService, RemoteAddress};
 
 use crate::support::{
-    OLD, ScriptReply, TestServers, lazy, quick, script, serve_hub, text_result, until, within,
+    OLD, ScriptReply, TestServers, echo_server, lazy, quick, script, serve_hub, text_result, until, within,
 };
 
 /// A session of a client at some address.
@@ -42,7 +43,7 @@ impl<'s> HostSession<'s> {
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
         let request = request.body(Full::new(Bytes::from(message.to_string()))).unwrap();
         let response = within(self.service.handle(request)).await;
-        assert_eq!(response.status(), 200);
+        assert!([200, 429].contains(&response.status().as_u16()), "{}", response.status());
         let id = response.headers().get("mcp-session-id").map(|id| id.to_str().unwrap().to_owned());
         let body = within(response.into_body().collect()).await.unwrap().to_bytes();
         (id, String::from_utf8(body.to_vec()).unwrap())
@@ -98,4 +99,28 @@ async fn clients_behind_a_proxy_on_the_same_host_are_counted_each() {
         HostSession::open(&service, "127.0.0.1").await.call().await;
     }
     assert_ne!(direct.call().await, first);
+}
+
+#[tokio::test]
+async fn anonymous_clients_of_another_host_have_a_rate_of_their_own() {
+    let town = TestServers::default();
+    town.add_server("a", &echo_server(&["t"]), OLD);
+    let hub = town.hub_for(Isolated, quick());
+    hub.set_caller_rate(CallRate::parse("1/1h"));
+    within(hub.set_servers(vec![lazy("a")])).await;
+    let service = serve_hub(&hub).http_service(HttpServerOptions::default());
+    for (address, is_allowed) in [
+        ("192.0.2.1", true),
+        ("192.0.2.1", false),
+        ("192.0.2.2", true),
+        ("2001:db8::1", true),
+        ("2001:db8::2", false),
+        // A proxy on this host brings clients of any.
+        ("127.0.0.1", true),
+        ("::1", false),
+    ] {
+        let session = HostSession::open(&service, address).await;
+        let (_, body) = session.post("tools/call", &json!({ "name": "a__t", "arguments": {} })).await;
+        assert_eq!(!body.contains("rate_limited"), is_allowed, "{address}: {body}");
+    }
 }

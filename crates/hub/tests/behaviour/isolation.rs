@@ -1,5 +1,5 @@
-//! Many clients over one server that keeps sessions and does not say to which call a question belongs: whatever it asks,
-//! reports or logs because of a call reaches the client that made the call, and no other.
+//! A stateful server that does not attribute its messages to calls: every input request, progress report and log message
+//! of a call reaches the client that made the call, and no other.
 //!
 //! `ISOLATION_CALLS` and `ISOLATION_SEED` make it a campaign of any length.
 
@@ -41,8 +41,8 @@ fn setting(name: &str, default: u64) -> u64 {
 /// The questions of the server that wait for their answers.
 type OpenRequests = Arc<Mutex<HashMap<String, oneshot::Sender<Value>>>>;
 
-/// A server that does in each call what the call says: it takes a while, reports, logs, asks, and takes a while again. It goes
-/// on with calls that were given up.
+/// A server that follows the arguments of each call: it waits, reports progress, logs, requests input, and waits again.
+/// It continues cancelled calls.
 fn examiner() -> (ScriptedServer, trunkline_client::transport::ChannelOpener) {
     let open = OpenRequests::default();
     script(move |peer, message| match message["method"].as_str() {
@@ -200,7 +200,7 @@ async fn campaign(anonymous: AnonymousClients) {
     let town = TestServers::default();
     let (heard, opener) = examiner();
     town.add_script("a", opener, OLD);
-    let limits = HubLimits { grow_delay: Duration::from_millis(5), ..quick() };
+    let limits = HubLimits { extra_connection_delay: Duration::from_millis(5), ..quick() };
     let hub = town.hub_for(anonymous, limits);
     within(hub.set_servers(vec![eager("a")])).await;
     let address = serve_hub_over_http(&hub).await;

@@ -12,14 +12,14 @@ use crate::support::{
     within,
 };
 
-/// What a server says at first to whoever asks for its tools, before it is well.
+/// The first responses of a server to `tools/list`, before it is ready.
 #[derive(Clone, Copy, Debug)]
 enum ListingFault {
     Error,
     Silence,
 }
 
-/// Makes a server that lists its tools only when it is asked once more than this.
+/// Makes a server that lists its tools only after this many requests.
 fn troubled(times: usize, trouble: ListingFault) -> trunkline_client::transport::ChannelOpener {
     let asked = Arc::new(AtomicUsize::new(0));
     let (_, opener) = script(move |_, message: &Value| {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use trunkline_client::protocol::Revision;
 use trunkline_client::transport::{ChannelOpener, memory};
 use trunkline_client::{Client, ClientCall, Error};
-use trunkline_hub::{Hub, HubLimits, UpstreamHealth};
+use trunkline_hub::{Hub, HubLimits, UpstreamConnectionState};
 use trunkline_session::Principal;
 
 use crate::support::{
@@ -48,7 +48,7 @@ async fn hub_loop_is_reported_and_other_servers_are_served() {
         let client = plain_client(&hub, NEW).await;
         assert_eq!(tools(&client).await, ["a__t"], "{pin}");
         assert_eq!(say(&client, "a__t").await, "t");
-        until(|| hub.status_of("me").unwrap().state == UpstreamHealth::Failed).await;
+        until(|| hub.status_of("me").unwrap().state == UpstreamConnectionState::Failed).await;
         let status = hub.status_of("me").unwrap();
         assert!(status.reason.unwrap().contains("reached through itself"));
     }
@@ -67,7 +67,7 @@ async fn chained_hubs_list_their_own_tools_without_loops() {
         within(two.set_servers(vec![lazy("y"), lazy("one")])).await;
         let (of_one, of_two) = (plain_client(&one, OLD).await, plain_client(&two, NEW).await);
         for _ in 0..3 {
-            // What comes later than the first lists is told of.
+            // Changes after the first lists are notified.
             within(async { while theirs(&of_one).await != ["two__y__u", "x__t"] {} }).await;
             within(async { while theirs(&of_two).await != ["one__x__t", "y__u"] {} }).await;
         }

@@ -1,4 +1,4 @@
-//! Servers whose lists and results are malformed: clients of every revision get what is valid, and lose no more than that.
+//! Servers with malformed lists and results: clients of every revision get all valid items, and lose only the others.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

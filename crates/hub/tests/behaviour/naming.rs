@@ -24,7 +24,7 @@ struct Page {
     _n: String,
 }
 
-/// A server whose prompt, resources and template say whose they are.
+/// A server with a prompt, resources and a template that name their owner.
 fn library(whose: &'static str) -> Server {
     Server::new(whose)
         .instructions(format!("Ask {whose}."))
@@ -97,7 +97,7 @@ async fn resource_tools_list_and_read_resources() {
     assert!(!of_b.contains("a:book") && of_b.contains("b:book"), "{of_b}");
     let read = within(client.call("read_mcp_resource", json!({ "uri": "a:book" }))).await.unwrap();
     assert!(read.raw().as_str().contains(r#""text":"a""#), "{:?}", read.raw());
-    // It belongs to the first server, and that of the other can be asked for by name.
+    // The plain name belongs to the first server, and the item of the other has a qualified name.
     for (arguments, said) in [
         (json!({ "uri": "shared:book" }), r#""text":"a""#),
         (json!({ "uri": "shared:book", "server": "b" }), r#""text":"b""#),

@@ -10,7 +10,7 @@ use trunkline_server::UpstreamItem;
 use crate::support::{NEW, OLD, ScriptReply, TestServers, eager, plain_client, script, within};
 use crate::warnings::{collect_warnings, collected_warnings};
 
-/// Lets a server live in a town that lists these, and says its name wherever it is asked for anything.
+/// Adds a server that lists these URIs, and returns its name for every read.
 fn settle(town: &TestServers, name: &'static str, revision: Revision, uris: &[&str], templates: &[&str]) {
     let resources: Vec<_> = uris.iter().map(|uri| json!({ "uri": uri, "name": name })).collect();
     let templates: Vec<_> =

@@ -17,7 +17,7 @@ use crate::support::{
     named_principal, quick, remote, say, script, serve_hub, text_result, until, within,
 };
 
-/// A server that says over which of its connections it was called.
+/// A server that returns the number of the connection of each call.
 fn numbered() -> (ScriptedServer, ChannelOpener) {
     script(|peer, message| match message["method"].as_str() {
         Some("tools/call") => ScriptReply::Result(text_result(&peer.number.to_string())),
@@ -146,8 +146,8 @@ async fn principal_gets_its_fair_share_of_connections_in_use_by_another() {
     }
 }
 
-/// A server like those of file systems: it asks for roots at the start, takes the last that it heard for all that it may
-/// touch, and says in every call which those are.
+/// A server like those of file systems: it requests the roots at the start, takes the last response for all that it may
+/// access, and returns them in every call.
 fn folders() -> (ScriptedServer, ChannelOpener) {
     let heard: Arc<Mutex<HashMap<usize, watch::Sender<Option<String>>>>> = Arc::default();
     script(move |peer, message| {
@@ -229,7 +229,7 @@ async fn caller_with_changed_roots_is_served_with_the_new_roots() {
             ("file:///x".into(), "file:///x".into())
         );
         moving.set_roots(&["file:///y"]);
-        // Without sessions a caller is asked each time; with one it has to say that it has moved.
+        // Without sessions the hub requests the roots for each call; with one the client has to notify of the change.
         let _ = within(moves.roots_changed()).await;
         within(async { while say(&moves, "a__t").await != "file:///y" {} }).await;
         assert_eq!(say(&stays, "a__t").await, "file:///x", "{down}");
@@ -251,7 +251,7 @@ async fn concurrent_callers_with_different_roots_never_share_them() {
             let client = connect(&hub, "ada", down, RecordingHandler::with_roots(&[root])).await;
             calls.push(tokio::spawn(async move {
                 let first = say(&client, "a__t").await;
-                // Before it is known that the server asks, it may be told of none, but never of another's.
+                // Before the server's first request is known, it may get no roots, but never those of another client.
                 assert!(first == root || first.is_empty(), "{first} instead of {root}");
                 assert_eq!(say(&client, "a__t").await, root);
             }));
@@ -270,7 +270,7 @@ async fn roots_request_outside_of_calls_gets_known_roots_or_none() {
     town.add_script("a", opener, OLD);
     let hub = town.hub();
     within(hub.set_servers(vec![eager("a")])).await;
-    // It was connected for nobody, and so was not told that it may ask.
+    // The connection was made for no client, so that it declared no roots.
     heard.send(&json!({ "jsonrpc": "2.0", "id": "early", "method": "roots/list" }));
     until(|| heard.answer_to(&json!("early")).is_some()).await;
     let answer: Value = heard.answer_to(&json!("early")).unwrap();

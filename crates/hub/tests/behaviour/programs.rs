@@ -13,7 +13,7 @@ use trunkline_config::{
     ConfigFile, ConfigVariables, ConnectionSharing, LocalProgram, ServerConfig, ServerLocation, ServerName,
     StartMode,
 };
-use trunkline_hub::{Hub, HubLimits, HubOptions, UpstreamHealth};
+use trunkline_hub::{Hub, HubLimits, HubOptions, UpstreamConnectionState};
 use trunkline_server::{Context, Server, Tool, stdio};
 
 use crate::support::{NEW, OLD, plain_client, quick, say, tools, until, within};
@@ -206,7 +206,7 @@ async fn program_that_fails_to_start_reports_its_last_stderr_lines() {
     assert_eq!(tools(&client).await, ["well__hang", "well__pid"]);
     for (name, words) in [("broken", "the token is missing"), ("nowhere", "trunkline-test-no-such-program")] {
         let status = hub.status_of(name).unwrap();
-        assert_eq!(status.state, UpstreamHealth::Failed, "{name}");
+        assert_eq!(status.state, UpstreamConnectionState::Failed, "{name}");
         let reason = status.reason.unwrap();
         assert!(reason.contains(words), "{name}: {reason}");
     }
@@ -222,7 +222,10 @@ async fn program_aborted_while_starting_leaves_no_process() {
             let hub = hub.clone();
             tokio::spawn(async move { hub.set_servers(vec![config]).await })
         };
-        until(|| hub.status_of("mute").is_ok_and(|status| status.state == UpstreamHealth::Connecting)).await;
+        until(|| {
+            hub.status_of("mute").is_ok_and(|status| status.state == UpstreamConnectionState::Connecting)
+        })
+        .await;
         within(hub.set_servers(Vec::new())).await;
         assert_eq!(within(starting).await.unwrap().failed.len(), 1);
     }

@@ -3,15 +3,16 @@
 use bytes::Bytes;
 use serde_json::{Value, json};
 use trunkline_auth::fetch::{FetchLimits, Fetcher};
-use trunkline_client::{Client, Error};
+use trunkline_client::protocol::model::{ClientCapabilities, InputResponse};
+use trunkline_client::{Client, ClientCall, ClientContinuation, Error, StepOutcome};
 use trunkline_config::CallRate;
 use trunkline_hub::{Hub, HubOptions};
-use trunkline_server::{Metrics, Resource};
+use trunkline_server::{Confirm, Context, Metrics, Resource, Server, Tool, ToolError, ask};
 use trunkline_transport::dial::Dialer;
 
 use crate::support::{
-    NEW, OLD, TestServers, client, eager, echo_server, named_principal, quick, say, serve_hub,
-    serve_hub_over_http, tools, within,
+    NEW, OLD, RecordingHandler, TestServers, client, eager, echo_server, named_principal, quick, say,
+    serve_hub, serve_hub_over_http, tools, within,
 };
 
 /// Makes a hub with two servers that each have the tool `x`; the first has a rate, and so has each caller.
@@ -80,6 +81,50 @@ async fn server_has_a_rate_for_all_callers_together() {
     for client in [&ann, &bob] {
         assert_eq!(refused(client, "a__x").await["upstream"], "a");
         assert_eq!(say(client, "b__x").await, "x", "another server has another limit");
+    }
+}
+
+#[tokio::test]
+async fn requests_that_continue_a_call_have_a_limit_of_their_own() {
+    let asking = || {
+        Tool::new("x").replay().run(async |cx: Context| -> Result<String, ToolError> {
+            Ok(cx.ask(ask::<Confirm>("Sure?").key("sure")).await?.0.to_string())
+        })
+    };
+    for (caller, server) in [(Some("2/1h"), None), (None, Some("2/1h"))] {
+        let town = TestServers::default();
+        town.add_server("a", &Server::new("asking").with(asking()), NEW);
+        let caller_rate = caller.and_then(CallRate::parse);
+        let hub = Hub::new(HubOptions { caller_rate, ..town.options(quick()) });
+        let mut limited = eager("a");
+        limited.rate = server.and_then(CallRate::parse);
+        within(hub.set_servers(vec![limited])).await;
+        let front = serve_hub(&hub);
+        let handler = RecordingHandler::with_roots(&[]).declaring(ClientCapabilities::default().with_form());
+        let ann = client(&front, Client::builder().pin(NEW).input(handler), named_principal("ann")).await;
+        let begin = || ClientCall::tool("a__x", json!({}));
+        let mut states = Vec::new();
+        for _ in 0..2 {
+            let outcome = within(ann.step(begin())).await.unwrap();
+            let StepOutcome::InputRequired(round) = outcome else { panic!("{outcome:?}") };
+            let ClientContinuation::Portable(state) = round.into_parts().1 else { panic!("a live call") };
+            states.push(state);
+        }
+        refused(&ann, "a__x").await;
+        // The answers of the user count, and so does the same answer again.
+        let first = states.remove(0);
+        for is_allowed in [true, true, false, false] {
+            let yes = InputResponse::accept(Some(json!({ "confirm": true }).into()));
+            let again = begin()
+                .resume(ClientContinuation::Portable(first.clone()), vec![("sure".to_owned(), Ok(yes))]);
+            match within(ann.step(again)).await {
+                Ok(StepOutcome::Done(_)) if is_allowed => {}
+                Err(Error::ErrorResponse(error)) if !is_allowed => {
+                    assert!(error.message.contains("try again in"), "{error}");
+                }
+                other => panic!("{is_allowed}: {other:?}"),
+            }
+        }
     }
 }
 

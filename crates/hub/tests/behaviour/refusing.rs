@@ -1,4 +1,4 @@
-//! What goes wrong at a server or cannot be said between two revisions, in words for whoever called.
+//! Errors of a server, and what two revisions cannot both express, as messages for the caller.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::support::{
 
 const BOTH: [Revision; 2] = [OLD, NEW];
 
-/// A hub in front of a server whose calls and reads are answered by a function.
+/// A hub in front of a server with a function for the responses to calls and reads.
 pub(crate) async fn hub(
     up: Revision,
     says: impl Fn(&Value) -> ScriptReply + Send + Sync + 'static,

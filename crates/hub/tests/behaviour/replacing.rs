@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::{FutureExt as _, StreamExt as _};
 use trunkline_client::{ChangeEvent, ChangeFilter};
 use trunkline_config::NamePattern;
-use trunkline_hub::{Hub, HubLimits, ServerSwitch, UpstreamHealth};
+use trunkline_hub::{Hub, HubLimits, ServerSwitch, UpstreamConnectionState};
 
 use crate::support::{
     NEW, OLD, ScriptReply, ScriptedServer, TestServers, eager, echo_server, echo_tool, gated, lazy, moved,
@@ -56,9 +56,13 @@ async fn failing_server_affects_no_other_and_reports_its_reason() {
     let client = plain_client(&hub, OLD).await;
     assert_eq!(tools(&client).await, ["well__t"]);
     let dead = hub.status_of("dead").unwrap();
-    assert!(matches!(dead.state, UpstreamHealth::Failed | UpstreamHealth::Connecting), "{:?}", dead.state);
+    assert!(
+        matches!(dead.state, UpstreamConnectionState::Failed | UpstreamConnectionState::Connecting),
+        "{:?}",
+        dead.state
+    );
     assert!(dead.reason.unwrap().contains("not found in PATH"));
-    assert_eq!(hub.status_of("well").unwrap().state, UpstreamHealth::Ready);
+    assert_eq!(hub.status_of("well").unwrap().state, UpstreamConnectionState::Ready);
 
     // It is tried again by itself, and is there once it is well.
     town.add_server("dead", &echo_server(&["u"]), OLD);
@@ -119,7 +123,7 @@ async fn tool_of_a_never_listed_server_is_found_by_its_name() {
     assert_eq!(say(&plain_client(&hub, NEW).await, "a__t").await, "t");
 }
 
-/// Looks at the list and calls a tool, over and over until it is told to stop.
+/// Lists the tools and calls one, in a loop until it is stopped.
 async fn look_on(hub: Hub, stop: Arc<AtomicBool>) -> usize {
     let client = plain_client(&hub, NEW).await;
     let mut looks = 0;
@@ -238,10 +242,10 @@ async fn list_changed_is_sent_only_for_lists_that_differ() {
     until_listed(&client, &["a__t", "b__t", "c__t"]).await;
     drop(changes);
     let mut changes = client.subscribe(ChangeFilter::all_lists()).await.unwrap();
-    // Nothing of this changes what is listed; the last one does, and is the only one that is told.
+    // None of these changes the list; the last change does, and only it is notified.
     within(hub.set_servers(["c", "b", "a"].map(eager).to_vec())).await;
     within(hub.reconnect("a")).await.unwrap();
-    until(|| hub.status_of("a").unwrap().state == UpstreamHealth::Ready).await;
+    until(|| hub.status_of("a").unwrap().state == UpstreamConnectionState::Ready).await;
     assert_eq!(changes.next().now_or_never(), None, "nothing changed, and nothing is told");
     within(hub.set_servers(Vec::new())).await;
     assert_eq!(within(changes.next()).await, Some(ChangeEvent::Tools));
@@ -281,7 +285,7 @@ async fn replacement_program_starts_after_the_old_one_exits_and_tools_stay() {
                 seen.lock().unwrap().push(itself.get().map_or(0, ScriptedServer::open));
                 ScriptReply::AsUsual
             }
-            // The first one has something to do until it is told to stop.
+            // The first connection runs its call until the test ends it.
             Some("tools/call") if peer.number == 0 => ScriptReply::Nothing,
             _ => ScriptReply::AsUsual,
         }

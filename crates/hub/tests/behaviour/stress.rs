@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::json;
 use trunkline_client::protocol::Revision;
 use trunkline_config::{ConnectionSharing, ServerConfig};
-use trunkline_hub::{Hub, HubLimits, ServerSwitch, UpstreamHealth};
+use trunkline_hub::{Hub, HubLimits, ServerSwitch, UpstreamConnectionState};
 use trunkline_server::{Server, ServerHandle, Tool};
 
 use crate::support::{
@@ -44,7 +44,7 @@ fn configs(round: usize) -> Vec<ServerConfig> {
     NAMES.iter().enumerate().filter_map(describe).collect()
 }
 
-/// The calls of everybody.
+/// The calls of all callers.
 #[derive(Debug, Default)]
 struct StormCalls {
     answered: AtomicUsize,
@@ -61,7 +61,7 @@ impl StormCalls {
     }
 }
 
-/// Calls one server after the other until it is told to stop; every call ends, with its own answer or a clear error.
+/// Calls one server after the other until it is stopped; every call ends, with its own response or a clear error.
 async fn call_on(hub: Hub, who: usize, stop: Arc<AtomicBool>, calls: Arc<StormCalls>) {
     let down = if who.is_multiple_of(2) { OLD } else { NEW };
     let builder = trunkline_client::Client::builder().pin(down);
@@ -159,7 +159,7 @@ async fn every_call_ends_and_nothing_leaks_under_random_server_management() {
         let said = within(client.call(format!("{name}__echo"), json!({ "text": "calm" }))).await.unwrap();
         assert_eq!(said.text(), "calm");
         until(|| hub.status_of(name).unwrap().calls == 0).await;
-        assert_eq!(hub.status_of(name).unwrap().state, UpstreamHealth::Ready);
+        assert_eq!(hub.status_of(name).unwrap().state, UpstreamConnectionState::Ready);
     }
     within(hub.shutdown()).await;
     drop((client, hub));

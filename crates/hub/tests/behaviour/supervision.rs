@@ -6,7 +6,7 @@ use serde_json::json;
 use trunkline_client::Client;
 use trunkline_client::protocol::model::ClientCapabilities;
 use trunkline_config::{ConnectionSharing, ServerConfig, StartMode};
-use trunkline_hub::{HubLimits, UpstreamHealth};
+use trunkline_hub::{HubLimits, UpstreamConnectionState};
 use trunkline_server::{Context, Json, Server, Tool};
 
 use crate::support::{
@@ -28,7 +28,7 @@ async fn lazy_server_starts_on_first_use_and_eager_server_at_once() {
     let hub = town.hub();
     within(hub.set_servers(vec![lazy("lazy"), eager("eager")])).await;
     assert_eq!((town.connection_count("lazy"), town.connection_count("eager")), (0, 1));
-    assert_eq!(hub.status_of("lazy").unwrap().state, UpstreamHealth::Pending);
+    assert_eq!(hub.status_of("lazy").unwrap().state, UpstreamConnectionState::Pending);
     assert_eq!(tools(&plain_client(&hub, OLD).await).await, ["eager__t", "lazy__t"]);
     assert_eq!((town.connection_count("lazy"), town.connection_count("eager")), (1, 1));
 }
@@ -45,7 +45,7 @@ async fn idle_server_is_stopped_keeps_its_tools_and_restarts_on_use() {
         let client = plain_client(&hub, NEW).await;
         assert_eq!(tools(&client).await, ["a__t"]);
         until(|| hub.status_of("a").unwrap().connections == 0).await;
-        assert_eq!(hub.status_of("a").unwrap().state, UpstreamHealth::Pending);
+        assert_eq!(hub.status_of("a").unwrap().state, UpstreamConnectionState::Pending);
         let before = town.connection_count("a");
         assert_eq!(tools(&client).await, ["a__t"]);
         assert_eq!(town.connection_count("a"), before, "{start:?}: what it offers is known without it");
@@ -75,7 +75,7 @@ async fn idle_timeout_does_not_stop_a_server_during_a_call() {
     until(|| hub.status_of("a").unwrap().connections == 0).await;
 }
 
-/// A server that says what its client can be asked.
+/// A server that returns the capabilities of its client.
 fn curious() -> Server {
     Server::new("curious").with(Tool::new("can").run(async |cx: Context| {
         let can = cx.caller().capabilities();
@@ -92,7 +92,7 @@ async fn asked_as(hub: &trunkline_hub::Hub, who: &str, can: ClientCapabilities) 
 #[tokio::test]
 async fn connections_are_shared_as_configured() {
     let form = || ClientCapabilities::default().with_form();
-    // How many connections five callers need: three of one principal, one of another, and one who can be asked.
+    // How many connections five callers need: three of one principal, one of another, one that accepts input requests.
     for (share, up, connections) in [
         (ConnectionSharing::All, OLD, 1),
         (ConnectionSharing::All, NEW, 1),
@@ -113,12 +113,12 @@ async fn connections_are_shared_as_configured() {
         {
             let client = asked_as(&hub, who, can.clone()).await;
             let said = say(&client, "a__can").await;
-            // Whoever shares with everybody is asked nothing, since nobody could tell whom a question is for.
+            // A shared connection gets no input requests.
             let expected = can.form() && (share != ConnectionSharing::All || up == NEW);
             assert_eq!(said, json!([expected, false, false]).to_string(), "{share:?} {up}");
             clients.push(client);
         }
-        // Whoever was made to learn what is offered and is nobody's own goes once another can do that.
+        // A probe connection closes once another can fetch the lists.
         until(|| hub.status_of("a").unwrap().connections == connections).await;
     }
 }

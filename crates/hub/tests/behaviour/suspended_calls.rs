@@ -15,7 +15,7 @@ use crate::support::{
     named_principal, quick, script, serve_hub, text_result, until, within,
 };
 
-/// Somebody who could be asked, and is asked by hand here.
+/// A handler that declares elicitation; the test responds by hand.
 fn asked_by_hand() -> RecordingHandler {
     RecordingHandler::with_roots(&[]).declaring(ClientCapabilities::default().with_form())
 }
@@ -30,7 +30,7 @@ fn host(hub: &Hub, parked_for: Duration) -> Host {
     Host::new(hub.clone(), options).unwrap()
 }
 
-/// A legacy server that asks in every call, and ends it when the test says so.
+/// A legacy server that requests input in every call, and ends the call when the test allows it.
 async fn asking() -> (ScriptedServer, TestServers, Hub) {
     let town = TestServers::default();
     let (heard, opener) = script(|peer, message| match message["method"].as_str() {
@@ -176,7 +176,7 @@ async fn suspended_call_without_a_retry_is_cancelled_at_the_server() {
     assert_eq!(code, -32602, "{message}");
 }
 
-/// A modern server whose question travels, and that says how often it was run.
+/// A modern server with a portable input request, that returns how often its tool was run.
 fn travelling() -> Server {
     Server::new("travelling").with(Tool::new("t").replay().run(
         async |cx: Context| -> Result<String, ToolError> {

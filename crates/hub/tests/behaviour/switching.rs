@@ -2,7 +2,7 @@
 
 use trunkline_client::{ChangeEvent, ChangeFilter};
 use trunkline_config::NamePattern;
-use trunkline_hub::{ManageError, ServerSwitch, ToggleOutcome, UpstreamHealth};
+use trunkline_hub::{ManageError, ServerSwitch, ToggleOutcome, UpstreamConnectionState};
 
 use futures_util::StreamExt as _;
 
@@ -29,7 +29,7 @@ async fn disabled_and_enabled_server_keeps_its_connection() {
         );
         assert!(tools(&client).await.is_empty());
         let status = hub.status_of("a").unwrap();
-        assert_eq!((status.state, status.connections), (UpstreamHealth::Disabled, 1));
+        assert_eq!((status.state, status.connections), (UpstreamConnectionState::Disabled, 1));
 
         // A change while it is off brings nothing back, and is not forgotten.
         server.add(echo_tool("u")).unwrap();
@@ -133,7 +133,7 @@ async fn manually_disabled_server_stays_disabled_after_other_config_changes() {
     for config in [other_rules.clone(), moved(other_rules.clone())] {
         let applied = within(hub.set_servers(vec![config])).await;
         assert_eq!(names(&applied.updated), ["a"]);
-        assert_eq!(hub.status_of("a").unwrap().state, UpstreamHealth::Disabled);
+        assert_eq!(hub.status_of("a").unwrap().state, UpstreamConnectionState::Disabled);
         assert!(tools(&client).await.is_empty());
     }
     hub.toggle("a", ServerSwitch::On).unwrap();

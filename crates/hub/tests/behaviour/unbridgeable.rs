@@ -18,7 +18,7 @@ use crate::support::{
     text_result, within,
 };
 
-/// A kind of question: how it is asked, since when clients know it, and what is said of it to those that do not.
+/// A kind of input request: its capability, the first revision that has it, and the error for older clients.
 struct QuestionKind {
     method: &'static str,
     params: fn() -> Value,
@@ -85,7 +85,7 @@ const KINDS: &[QuestionKind] = &[
 ];
 
 impl QuestionKind {
-    /// Returns what clients of a revision lack, and which have it, if the server asked.
+    /// Returns the capability that clients of a revision lack, and the first revision that has it.
     fn asked(&self, down: Revision) -> (&'static str, Revision) {
         let older = self.older.iter().find(|(last, _)| down <= *last);
         (older.map_or(self.feature, |(_, feature)| feature), self.since)

@@ -101,7 +101,7 @@ async fn each_client_lists_the_tools_of_its_capabilities_in_any_order() {
 }
 
 #[tokio::test]
-async fn a_client_that_calls_before_it_lists_finds_the_tools_of_its_capabilities() {
+async fn call_before_listing_finds_the_tools_of_the_capabilities() {
     let town = TestServers::default();
     town.add_script("a", by_capabilities(), OLD);
     let hub = town.hub();
@@ -294,7 +294,7 @@ impl ListingsFile {
 
     pub(crate) fn hub(&self, town: &TestServers, limits: HubLimits) -> Hub {
         let mut options = town.options(limits);
-        options.catalogue_file = Some(self.0.clone());
+        options.listings_file = Some(self.0.clone());
         Hub::new(options)
     }
 }
@@ -306,7 +306,7 @@ impl Drop for ListingsFile {
 }
 
 #[tokio::test]
-async fn restarted_hub_answers_lists_from_the_catalogue_file() {
+async fn restarted_hub_answers_lists_from_the_listings_file() {
     for (up, down) in [(OLD, OLD), (OLD, NEW), (NEW, OLD), (NEW, NEW)] {
         let file = ListingsFile::new("restarted-hub");
         let town = TestServers::default();

@@ -52,7 +52,7 @@ async fn subscription_continues_at_a_replaced_or_reconnected_server() {
     }
 }
 
-/// What a server says that has resources which can be watched, but for what it is told to say otherwise.
+/// The responses of a server with resources that notify of updates, except for the given ones.
 fn watchable(message: &Value) -> ScriptReply {
     let capabilities = json!({ "resources": { "subscribe": true } });
     match message["method"].as_str().unwrap_or_default() {
@@ -80,7 +80,7 @@ async fn resource_update_of_a_server_that_is_not_the_owner_is_dropped() {
     let (liar, opener) = script(|peer, message| {
         if message["method"] == "subscriptions/listen" {
             let meta = json!({ "io.modelcontextprotocol/subscriptionId": message["id"] });
-            // It promises what nobody asked for, too.
+            // The server confirms URIs that were not requested, too.
             let promised = json!({ "resourceSubscriptions": ["s:day", "a:day"] });
             peer.send(json!({ "jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
                 "params": { "_meta": meta, "notifications": promised } }));
@@ -149,7 +149,7 @@ async fn unanswered_subscription_does_not_end_another_clients_subscription() {
     assert_eq!(next(&mut changes).await, updated("s:day"));
 }
 
-/// A modern server that promises to tell of everything it is asked for.
+/// A modern server that confirms every subscription.
 fn listening(peer: &ScriptConnection, message: &Value) -> ScriptReply {
     if message["method"] == "subscriptions/listen" {
         let meta = json!({ "io.modelcontextprotocol/subscriptionId": message["id"] });
@@ -216,13 +216,13 @@ async fn subscriptions_of_one_principal_do_not_affect_others() {
     within(hub.set_servers(vec![eager("s")])).await;
     let (ada, bob) = (as_somebody(&hub, "ada").await, as_somebody(&hub, "bob").await);
     let mut of_ada = within(ada.subscribe(ChangeFilter::default().with_uri("s:day"))).await.unwrap();
-    // The other has a session of its own, in which nobody asks for what the first watches.
+    // The other client has a session of its own, without the subscription of the first.
     within(bob.run(ClientCall::read("s:day"))).await.unwrap();
     let mut of_bob = within(bob.subscribe(ChangeFilter::default().with_uri("s:night"))).await.unwrap();
     let [(first, day), (second, night)] = subscribed.lock().unwrap().clone().try_into().unwrap();
     assert_eq!((day.as_str(), night.as_str()), ("s:day", "s:night"));
     assert_ne!(first, second);
-    // Nor is anybody told of what happens in the session of another.
+    // No client gets a notification from the session of another.
     let says = |number: usize, uri: &str| {
         let peer = peers.lock().unwrap().get(&number).unwrap().clone();
         peer.send(json!({ "jsonrpc": "2.0", "method": "notifications/resources/updated", "params": { "uri": uri } }));

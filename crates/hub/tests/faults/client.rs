@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use crate::PATIENCE;
 
-/// Every caller uses the same ids and the same token, so that nothing but its connection tells it from the others.
+/// Every caller uses the same ids and the same token, so that only its connection distinguishes it.
 const TOKEN: u64 = 7;
 
-/// Which revision a caller speaks.
+/// The revision of a caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallerRevision {
     /// 2025-11-25, in a session.

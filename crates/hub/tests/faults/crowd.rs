@@ -1,4 +1,4 @@
-//! Many callers whose ids and tokens are the same, over several servers of both kinds and both eras.
+//! Many callers with the same ids and tokens, over several servers of both kinds and both eras.
 
 use std::net::SocketAddr;
 

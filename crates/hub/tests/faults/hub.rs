@@ -1,4 +1,4 @@
-//! The process under attack: a hub over HTTP that does what it is told over its standard input, line by line.
+//! The process under test: a hub over HTTP that reads commands from its standard input, line by line.
 
 use std::io::BufRead as _;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use trunkline_config::{LocalProgram, RemoteEndpoint, ServerConfig, ServerLocatio
 use trunkline_hub::{ConfigConnector, Connector, Hub, HubLimits, HubOptions, ServerSwitch};
 use trunkline_server::{Host, HostOptions, ServerTransport as _, http};
 
-/// What the name of a server begins with that is spoken to in a revision with sessions.
+/// The prefix of servers that are connected to in a revision with sessions.
 const OLD: &str = "old";
 
 pub(crate) fn main(address: &str) {
@@ -52,7 +52,7 @@ async fn serve(address: &str) {
     served.unwrap();
 }
 
-/// Does one thing, and says what came of it.
+/// Runs one command, and returns its result.
 async fn obey(hub: &Hub, host: &Host, order: &str) -> Value {
     let (verb, rest) = order.split_once(' ').unwrap_or((order, ""));
     match verb {
@@ -89,7 +89,7 @@ fn config(text: &str) -> ServerConfig {
     ServerConfig::new(ServerName::parse(name).unwrap(), reach)
 }
 
-/// Speaks to some servers in the revision before the newest, so that both eras are behind the hub.
+/// Connects to some servers with the revision before the newest, so that both eras are behind the hub.
 struct PinningConnector(ConfigConnector);
 
 impl Connector for PinningConnector {

@@ -18,7 +18,7 @@ use crate::process::{ProcessUsage, RoleProcess, held, orphans};
 /// What the hub may hold in memory beyond what it held before, in KiB; an allocator keeps some of what was freed.
 const MEMORY_MORE: usize = 16 * 1024;
 
-/// A hub, and how it is spoken to.
+/// A hub process, and its pipes.
 pub(crate) struct HubDriver {
     role: Mutex<RoleProcess>,
     id: u32,
@@ -40,7 +40,7 @@ impl HubDriver {
                 let Ok(line) = line else { return };
                 let (number, answer) = line.split_once(' ').unwrap();
                 let waiting = told.lock().unwrap().remove(&number.parse().unwrap()).unwrap();
-                // Nobody waits any more if the campaign has failed.
+                // The receiver is gone if the campaign has failed.
                 let _ = waiting.send(serde_json::from_str(answer).unwrap());
             }
         });
@@ -92,7 +92,7 @@ impl HubDriver {
         };
         let deadline = Instant::now() + PATIENCE;
         let mut last = self.held();
-        // What is closed takes a moment to be gone; what it is before nobody can say, so that it has to stand still.
+        // Closed connections take a moment to be released; wait until the count no longer changes.
         loop {
             sleep(Duration::from_millis(100));
             let held = self.held();
@@ -122,9 +122,9 @@ pub(crate) fn free_address() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
-/// Waits for somebody to listen at an address.
+/// Waits until a process listens at an address.
 pub(crate) fn until_listening(address: SocketAddr) {
-    // Where nobody does, the system may give a connection the very port that it goes to, and it then reaches itself.
+    // Without a listener, the system may choose the destination as the source port, and the connection reaches itself.
     let reaches_another = |stream: TcpStream| stream.local_addr().is_ok_and(|own| own != address);
     until("somebody listens", || TcpStream::connect(address).is_ok_and(reaches_another));
 }

@@ -4,7 +4,7 @@ use crate::hub_driver::{HubDriver, until};
 use crate::load::{during, recovers};
 use crate::{CampaignReport, process};
 
-/// Servers behind the hub, every other one spoken to in a revision with sessions.
+/// Servers behind the hub, every other one in a revision with sessions.
 pub(crate) fn names(count: usize) -> Vec<String> {
     (0..count).map(|number| format!("{}{number}", if number % 2 == 0 { "new" } else { "old" })).collect()
 }

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use crate::client::{CallEnd, CallOptions, LoadCaller};
 use crate::hub_driver::until;
 
-/// Beyond this many wrong calls nobody reads on.
+/// Beyond this many wrong calls the list ends.
 const MOST_WRONG: usize = 10;
 
 /// What came of all calls.
@@ -22,7 +22,7 @@ pub(crate) struct CallTally {
     pub(crate) wrong: Vec<String>,
 }
 
-/// The words that a refusal may have. Whatever else a caller is told does not say what happened.
+/// The errors that a caller may get. Any other does not name the cause.
 const CLEAR: &[(&str, &str)] = &[
     ("was lost", "lost"),
     ("unavailable: it is disabled", "disabled"),
@@ -66,7 +66,7 @@ impl CallTally {
     }
 }
 
-/// Calls servers in turns from many callers at once while something is done, and tells what came of it.
+/// Calls servers in turns from many callers at once while an action runs, and returns the results.
 pub(crate) fn during(
     address: SocketAddr,
     callers: usize,

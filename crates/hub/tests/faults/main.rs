@@ -1,6 +1,6 @@
 //! Faults, as campaigns against a real hub in a process of its own, with real servers in processes of theirs.
 //!
-//! Every call has to end once, at its own caller, with its own answer or an error that says what happened; and when all is
+//! Every call has to end once, at its own caller, with its own response or an error that names the cause; when all is
 //! over, the hub holds what it held before: no process, no zombie, no descriptor and no task more, and no memory beyond a
 //! bound. As a test each campaign is small; `cargo xtask faults` runs the same at full length.
 #![allow(

@@ -34,7 +34,7 @@ impl fmt::Display for ProcessUsage {
 pub(crate) struct RoleProcess(Child);
 
 impl RoleProcess {
-    /// Starts this program in another role, with pipes if it is spoken to.
+    /// Starts this program in another role, with pipes if it reads commands.
     pub(crate) fn start(words: &[&str], pipes: bool) -> Self {
         let pipe = || if pipes { Stdio::piped() } else { Stdio::null() };
         let mut command = Command::new(std::env::current_exe().unwrap());
@@ -91,7 +91,7 @@ pub(crate) fn servers(id: u32) -> Vec<u32> {
     children(id).into_iter().filter(is_server).collect()
 }
 
-/// Returns every process of this program that is a server, whoever started it.
+/// Returns every process of this program that is a server, with any parent.
 pub(crate) fn orphans() -> Vec<u32> {
     let own = std::env::current_exe().unwrap();
     let all = fs::read_dir("/proc").unwrap().flatten();
@@ -112,7 +112,7 @@ fn state(id: u32) -> Option<char> {
     stat(id)?.chars().next()
 }
 
-/// Returns what the system says of a process, from its state on.
+/// Returns the line of `/proc/PID/stat`, from the state on.
 fn stat(id: u32) -> Option<String> {
     let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
     stat.rsplit_once(") ").map(|(_, rest)| rest.to_owned())

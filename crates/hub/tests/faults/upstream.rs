@@ -1,4 +1,4 @@
-//! A server behind the hub: says what it is told, after a while, and tells how far it is.
+//! A server behind the hub: returns its argument after a while, and reports progress.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use trunkline_server::{Context, HostOptions, Server, ServerTransport as _, Tool,
 #[derive(Deserialize, JsonSchema)]
 struct Echo {
     text: String,
-    /// How often it is told how far the call is.
+    /// How many progress reports the call has.
     steps: u32,
     /// How long it takes, in milliseconds.
     wait: u64,

@@ -1,4 +1,4 @@
-//! How a user is asked to log in, in the way that the client supports.
+//! How the hub sends a user to log in, in the way that the client supports.
 
 use std::sync::{Arc, Mutex};
 
@@ -7,7 +7,7 @@ use trunkline_client::protocol::model::{
 };
 use trunkline_client::protocol::{JsonObject, Refusal};
 use trunkline_client::{BoxFuture, Client, InputHandler, InputOrigin};
-use trunkline_hub::UpstreamHealth;
+use trunkline_hub::UpstreamConnectionState;
 
 use crate::browser::Browser;
 use crate::front::{ANN, Front, REVISIONS, link_in, say, tools};
@@ -115,13 +115,13 @@ async fn clients_without_url_elicitation_get_the_link_as_a_readable_result() {
         let client = front.local_client(revision).await;
         assert_eq!(tools(&client).await, ["notes__login"], "{revision}");
         let status = front.hub.status_of("notes").unwrap();
-        assert_eq!(status.state, UpstreamHealth::NeedsAuth, "{revision}");
+        assert_eq!(status.state, UpstreamConnectionState::NeedsAuth, "{revision}");
         let said = say(&client, "notes__login").await;
         assert!(said.contains("requires a login"), "{revision}: {said}");
         assert!(!said.contains("WWW-Authenticate") && !said.contains("resource_metadata"), "{said}");
         let page = Browser::default().log_in(&link_in(&said), "ann-there").await;
         assert!(page.text.contains("You are logged in to notes"), "{revision}: {}", page.text);
-        until(|| front.hub.status_of("notes").unwrap().state == UpstreamHealth::Ready).await;
+        until(|| front.hub.status_of("notes").unwrap().state == UpstreamConnectionState::Ready).await;
         assert_eq!(say(&client, "notes__whoami").await, "ann-there", "{revision}");
         assert!(!tools(&client).await.contains(&"notes__login".to_owned()), "{revision}");
     }

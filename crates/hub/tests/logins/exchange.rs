@@ -1,9 +1,11 @@
 //! Servers that are reached with tokens in exchange for those of the callers (RFC 8693).
 
+use std::time::Duration;
+
 use futures_util::future::join_all;
 use trunkline_client::Client;
 use trunkline_client::protocol::Revision;
-use trunkline_hub::UpstreamHealth;
+use trunkline_hub::UpstreamConnectionState;
 
 use crate::exchange_server::ExchangeServer;
 use crate::front::{ANN, BOB, Front, REVISIONS, say, tools};
@@ -89,7 +91,11 @@ async fn refused_exchange_is_a_clear_error_until_the_caller_has_another_token() 
             }
         }
         assert_eq!(exchange.forms().len(), 1, "{revision}: the refusal of a token is final");
-        assert_eq!(front.hub.status_of("notes").unwrap().state, UpstreamHealth::NeedsAuth, "{revision}");
+        assert_eq!(
+            front.hub.status_of("notes").unwrap().state,
+            UpstreamConnectionState::NeedsAuth,
+            "{revision}"
+        );
         assert!(tools(&ann).await.is_empty(), "{revision}: there is nothing to log in to");
         exchange.refuse(None);
         let later = front.client(Client::builder().pin(revision), NEXT_OF_ANN).await;
@@ -123,4 +129,84 @@ async fn callers_without_an_access_token_get_a_clear_error() {
         assert_eq!(exchange.forms().len(), 0, "{revision}");
         assert!(!server.was_sent("token-of-"), "{revision}");
     }
+}
+
+#[tokio::test]
+async fn refusal_that_is_not_about_the_token_holds_for_thirty_seconds() {
+    for revision in REVISIONS {
+        let server = ProtectedServer::start(&["ann-there"]).await;
+        let exchange = ExchangeServer::start(&server).await;
+        let front = Front::for_token_users(vec![exchange.config(&server)]).await;
+        let ann = front.client(Client::builder().pin(revision), ANN).await;
+        // More often than an operation is tried, and then once on an open connection.
+        for round in 1..=5 {
+            exchange.refuse(Some("invalid_client"));
+            if round == 5 {
+                server.issuer.expire_access();
+            }
+            for _ in 0..3 {
+                let said = say(&ann, "notes__whoami").await;
+                assert!(said.contains("invalid_client"), "{revision} {round}: {said}");
+            }
+            exchange.refuse(None);
+            assert!(say(&ann, "notes__whoami").await.contains("invalid_client"), "{revision} {round}");
+            assert_eq!(exchange.forms().len(), round + usize::from(round == 5), "{revision}");
+            advance(31).await;
+            if round >= 4 {
+                assert_eq!(say(&ann, "notes__whoami").await, "ann-there", "{revision} {round}");
+            }
+        }
+    }
+}
+
+/// Lets the clock of the hub go on.
+async fn advance(seconds: u64) {
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(seconds)).await;
+    tokio::time::resume();
+}
+
+/// Another token of the same user, with fewer rights.
+const NARROW_OF_ANN: (&str, &str) = ("ann", "token-of-ann-narrow");
+
+#[tokio::test]
+async fn calls_use_only_what_their_own_token_was_exchanged_for() {
+    for revision in REVISIONS {
+        let server = ProtectedServer::start(&["ann-there"]).await;
+        let exchange = ExchangeServer::start(&server).await;
+        exchange.grant_write_for(ANN.1);
+        let front = Front::for_token_users(vec![exchange.config(&server)]).await;
+        let wide = front.client(Client::builder().pin(revision), ANN).await;
+        let narrow = front.client(Client::builder().pin(revision), NARROW_OF_ANN).await;
+        // They wait for the first connection together, when the last of them has the latest token.
+        let calls = (0..40).map(|n| {
+            let (client, can_write) = if n % 2 == 0 { (&narrow, false) } else { (&wide, true) };
+            async move { (say(client, "notes__write").await, can_write) }
+        });
+        for (said, can_write) in join_all(calls).await {
+            assert_eq!(said == "written", can_write, "{revision}: {said}");
+        }
+        let of_wide = exchange.forms().iter().filter(|form| form["subject_token"] == ANN.1).count();
+        assert_eq!(of_wide, 1, "{revision}: it is exchanged once, whatever other tokens its user has");
+    }
+}
+
+#[tokio::test]
+async fn refused_token_of_a_caller_does_not_affect_another_and_is_not_exchanged_again() {
+    let server = ProtectedServer::start(&["ann-there"]).await;
+    let exchange = ExchangeServer::start(&server).await;
+    let front = Front::for_token_users(vec![exchange.config(&server)]).await;
+    let wide = front.client(Client::builder().pin(Revision::NEWEST), ANN).await;
+    assert_eq!(say(&wide, "notes__whoami").await, "ann-there");
+    let narrow = front.client(Client::builder().pin(Revision::NEWEST), NARROW_OF_ANN).await;
+    exchange.refuse(Some("invalid_grant"));
+    assert!(say(&narrow, "notes__whoami").await.contains("invalid_grant"));
+    exchange.refuse(None);
+    let count = exchange.forms().len();
+    for _ in 0..3 {
+        assert_eq!(say(&wide, "notes__whoami").await, "ann-there");
+        let said = say(&narrow, "notes__whoami").await;
+        assert!(said.contains("invalid_grant"), "{said}");
+    }
+    assert_eq!(exchange.forms().len(), count, "the refusal of a token is final");
 }

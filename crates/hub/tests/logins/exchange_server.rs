@@ -23,6 +23,8 @@ struct ExchangeState {
     refusal: Option<&'static str>,
     /// How long the tokens are valid, in seconds.
     life: Option<u64>,
+    /// The token that is exchanged for one with the scope `write`.
+    writer: Option<&'static str>,
 }
 
 impl ExchangeServer {
@@ -59,6 +61,11 @@ impl ExchangeServer {
         self.state.lock().unwrap().refusal = error;
     }
 
+    /// Grants the scope `write` to one token only.
+    pub(crate) fn grant_write_for(&self, token: &'static str) {
+        self.state.lock().unwrap().writer = Some(token);
+    }
+
     pub(crate) fn set_life(&self, seconds: u64) {
         self.state.lock().unwrap().life = Some(seconds);
     }
@@ -66,12 +73,14 @@ impl ExchangeServer {
 
 fn respond(state: &mut ExchangeState, issuer: &TokenIssuer, form: HashMap<String, String>) -> (u16, Value) {
     let user = form["subject_token"].split('-').nth(2).unwrap().to_owned();
+    let is_writer = state.writer.is_some_and(|writer| form["subject_token"] == writer);
+    let scopes = if is_writer { "write" } else { "" };
     state.forms.push(form);
     if let Some(error) = state.refusal {
         return (400, json!({ "error": error, "error_description": "sentinel-description" }));
     }
     let mut answer = json!({
-        "access_token": issuer.issue_access(&format!("{user}-there")),
+        "access_token": issuer.issue_access(&format!("{user}-there"), scopes),
         "issued_token_type": "urn:ietf:params:oauth:token-type:access_token",
         "token_type": "Bearer",
         "refresh_token": "refresh-that-is-not-used",

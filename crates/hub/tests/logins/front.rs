@@ -126,7 +126,7 @@ pub(crate) async fn tools(client: &Client) -> Vec<String> {
     within(client.tools()).await.unwrap().iter().map(|tool| tool.name.clone()).collect()
 }
 
-/// Calls a tool without arguments, and returns what it says.
+/// Calls a tool without arguments, and returns its text.
 pub(crate) async fn say(client: &Client, tool: &str) -> String {
     match within(client.call(tool, serde_json::json!({}))).await {
         Ok(said) => said.text(),

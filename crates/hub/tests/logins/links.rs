@@ -18,7 +18,7 @@ async fn connect_links_are_used_once_in_time_and_by_their_own_principal() {
     let ann = front.client(Client::builder(), ANN).await;
     let said = say(&ann, "notes__whoami").await;
     let link = crate::front::link_in(&said);
-    // The link of one user is of no use to another, whose token is good for the hub.
+    // The link of one user is invalid for another user of the hub.
     let mut foreign = Browser::default();
     let refused = foreign.post(&link, format!("token={}", BOB.1)).await;
     assert_eq!(refused.status, StatusCode::FORBIDDEN, "{}", refused.text);

@@ -56,7 +56,7 @@ impl IdentityProvider {
 
     /// Connects the client of a user, and returns it with the link that its call is answered with.
     async fn client_and_link(&self, front: &Front, user: &str) -> (Client, String) {
-        let token = self.issuer.issue_access(user);
+        let token = self.issuer.issue_access(user, "");
         let client = front.client(Client::builder(), (user, &token)).await;
         let link = link_in(&say(&client, "notes__whoami").await);
         (client, link)
@@ -68,6 +68,9 @@ impl Authenticator for IdentityProvider {
         let token = bearer_token(request).unwrap().map(|token| String::from_utf8(token.to_vec()).unwrap());
         let issued = token.and_then(|token| self.issuer.token(&token));
         AuthenticationResult::Ready(match issued {
+            Some(issued) if issued.user == "elsewhere" => {
+                Err(AuthRefusal::invalid_token("the access token has another audience"))
+            }
             Some(issued) => {
                 let name = format!("{} {}", self.origin, issued.user);
                 Ok(Authenticated::new(Principal::Named(name.into())))
@@ -151,4 +154,20 @@ async fn sign_in_that_the_user_cancels_leaves_the_link_for_another_attempt() {
         format!("{}/oauth/callback?error=access_denied&state={state}&iss={}", front.origin, provider.origin);
     assert_eq!(browser.get(&cancelled).await.status, StatusCode::BAD_GATEWAY);
     assert_eq!(browser.sign_in(&link, "ann").await.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn refused_token_of_a_sign_in_is_reported_with_its_reason() {
+    let server = ProtectedServer::start(&["ann-there"]).await;
+    let provider = IdentityProvider::start().await;
+    let front = provider.front(&server).await;
+    let (_ann, link) = provider.client_and_link(&front, "ann").await;
+    let mut browser = Browser::default();
+    let refused = browser.sign_in(&link, "elsewhere").await;
+    assert_eq!(refused.status, StatusCode::BAD_GATEWAY, "{}", refused.text);
+    for part in ["the access token has another audience", "hub-pages", &*provider.origin] {
+        assert!(refused.text.contains(part), "{part}: {}", refused.text);
+    }
+    assert!(!refused.text.contains("Another user") && !refused.text.contains("access-"), "{}", refused.text);
+    assert_eq!(browser.sign_in(&link, "ann").await.status, StatusCode::OK, "the link is still valid");
 }

@@ -54,11 +54,11 @@ impl TokenIssuer {
     }
 
     /// Issues an access token as another issuer of the same server does.
-    pub(crate) fn issue_access(&self, user: &str) -> String {
+    pub(crate) fn issue_access(&self, user: &str, scopes: &str) -> String {
         let mut state = self.state.lock().unwrap();
         state.next += 1;
         let access = format!("access-{}", state.next);
-        state.access.insert(access.clone(), IssuedToken { user: user.to_owned(), scopes: String::new() });
+        state.access.insert(access.clone(), IssuedToken { user: user.to_owned(), scopes: scopes.to_owned() });
         access
     }
 

@@ -1,4 +1,4 @@
-//! A client in front of a bridge: what it hears, and what it answers.
+//! A client in front of a bridge: the notifications that it gets, and its responses to input requests.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -13,7 +13,7 @@ use trunkline_client::{BoxFuture, Client, Error, InputHandler, InputOrigin, LogM
 /// Longer than anything here may take; on the paused clock a wait that never ends gets here at once.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 
-/// A client of one revision, and what it was told beside its answers.
+/// A client of one revision, and the notifications that it got.
 pub(crate) struct MatrixClient {
     pub(crate) client: Client,
     pub(crate) answers: SwappableHandler,
@@ -24,7 +24,7 @@ impl MatrixClient {
     /// Connects in one revision.
     ///
     /// # Errors
-    /// Nobody there speaks it.
+    /// The server does not support the revision.
     pub(crate) async fn connect(target: impl Into<Target>, revision: Revision) -> Result<Self, Error> {
         let (answers, heard) = (SwappableHandler::default(), Arc::new(Mutex::new(Vec::new())));
         let told = heard.clone();
@@ -49,7 +49,7 @@ impl MatrixClient {
 pub(crate) struct SwappableHandler {
     answer: Arc<Mutex<Arc<AnswerFn>>>,
     asked: Arc<Mutex<Vec<InputRequest>>>,
-    /// What is called before an answer is given, and by whom.
+    /// The call to make before a response is sent, and the client to make it.
     first: Arc<Mutex<Option<(&'static str, Value)>>>,
     client: Arc<OnceLock<Client>>,
 }
@@ -88,7 +88,7 @@ impl SwappableHandler {
         *self.first.lock().unwrap() = Some((tool, arguments));
     }
 
-    /// Returns how often something was asked.
+    /// Returns the number of input requests.
     pub(crate) fn asked(&self) -> usize {
         self.asked.lock().unwrap().len()
     }
@@ -104,7 +104,7 @@ impl InputHandler for SwappableHandler {
         _: InputOrigin,
         question: InputRequest,
     ) -> BoxFuture<'_, Result<InputResponse, Refusal>> {
-        // A session is asked for its roots by the way, which no check is about.
+        // A session may get requests for roots at any time, which no check is about.
         if !matches!(question, InputRequest::Roots) {
             self.asked.lock().unwrap().push(question.clone());
         }

@@ -173,7 +173,7 @@ async fn progress(driver: &MatrixClient) -> Cell {
     let done = given!("progress", call);
     expect!(done.text() == "done", "{done:?}");
     let heard = heard.lock().unwrap().clone();
-    // Progress that nobody has read yet is merged, so that only the last is certain.
+    // Unread progress is merged, so that only the last report is certain.
     let last = heard.last().cloned();
     expect!(last.as_ref().map(|(done, total, _)| (*done, *total)) == Some((3.0, Some(3.0))), "{heard:?}");
     expect!(heard.windows(2).all(|two| two[0].0 < two[1].0), "{heard:?}");
@@ -206,7 +206,7 @@ async fn cancel_by_client(driver: &MatrixClient) -> Cell {
 
 async fn cancel_by_server(driver: &MatrixClient) -> Cell {
     let key = json!({ "key": MatrixClient::unique() });
-    // Whoever is asked in the modern era hears only with the next request that nobody waits any more.
+    // In the modern era the client learns only from its next request that the call no longer waits.
     driver.answers.after_call("hurry", key.clone(), |_| confirm(true));
     let done = given!("impatient", driver.client.call("impatient", key));
     expect_said(&done, "gave up")

@@ -27,7 +27,7 @@ use crate::pair::pair;
 use crate::route::{MatrixRoute, MatrixTransport};
 use crate::table::MatrixTable;
 
-/// Says what a cell should be: a pass, or the sentence for what one of the two revisions has no words for.
+/// Returns the expected result of a cell: a pass, or the sentence about the feature that one revision lacks.
 fn expected(feature: &Feature, down: Revision, up: Revision) -> Option<String> {
     let older = down.min(up);
     (older < feature.since).then(|| format!("{older} has no {}", feature.lacking))
@@ -37,7 +37,7 @@ async fn check(driver: &MatrixClient, feature: &Feature, expected: Option<String
     let cell = tokio::time::timeout(DEADLINE, (feature.check)(driver)).await;
     match (cell.unwrap_or_else(|_| Cell::Fail("nothing came of it".to_owned())), expected) {
         (Cell::Pass, None) => Ok("pass".to_owned()),
-        // Whoever calls is told which question could not be put, and what an end of the bridge lacks.
+        // The caller gets an error with the feature, and the end of the bridge that lacks it.
         (Cell::Refused(said), Some(sentence))
             if said.contains("elicitation/create")
                 && said.contains(&format!("has no {}", feature.lacking)) =>

@@ -14,7 +14,7 @@ use trunkline_server::{Host, HostOptions, ServerTransport as _, Shutdown, stdio}
 use crate::driver::{MatrixClient, within};
 use crate::server::server;
 
-/// Says what a process is to be; absent, it is a test program.
+/// Names the role of a process; without it, it is a test program.
 const ROLE: &str = "TRUNKLINE_MATRIX_ROLE";
 
 /// How long what still runs may take when a route is closed; nothing should.
@@ -73,7 +73,7 @@ impl MatrixRoute {
     /// Opens the way; what listens does so for this route alone.
     ///
     /// # Errors
-    /// What refused to speak an era over a transport.
+    /// The end that refused an era over a transport.
     pub(crate) async fn open(
         front: (MatrixTransport, Era),
         back: (MatrixTransport, Era),

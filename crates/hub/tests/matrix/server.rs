@@ -29,8 +29,8 @@ struct Key {
 
 /// Things that happened, each under a name that no other has, and those who wait for them.
 ///
-/// They are files, since two calls of one client may be in two processes: one that may be asked something is not run beside
-/// another over a connection on which nothing says to which of them a question belongs.
+/// They are files, since two calls of one client may be in two processes: a call with capabilities does not share a
+/// connection on which input requests do not name their call.
 struct EventFiles;
 
 impl EventFiles {
@@ -56,7 +56,7 @@ impl EventFiles {
     }
 }
 
-/// Says that a call has ended, however it ended.
+/// Records that a call has ended, with any outcome.
 struct EndMarker(String);
 
 impl Drop for EndMarker {
@@ -90,7 +90,7 @@ fn with_tools(server: Server) -> Server {
         }))
 }
 
-/// A tool that runs until it is cancelled, and one that tells when it was.
+/// A tool that runs until it is cancelled, and one that reports when it was.
 fn with_waits(server: Server) -> Server {
     server
         .with(Tool::new("wait").run(async |cx: Context, Key { key }: Key| {
@@ -164,7 +164,7 @@ fn with_questions(server: Server) -> Server {
         }))
 }
 
-/// A tool that asks and does not wait for the answer, and one that tells it when to stop waiting.
+/// A tool that requests input and does not wait for the response, and one that ends the wait.
 fn with_impatience(server: Server) -> Server {
     server
         .with(Tool::new("impatient").run(async |cx: Context, Key { key }: Key| {

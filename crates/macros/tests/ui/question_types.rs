@@ -1,4 +1,4 @@
-//! Questions whose answers are no forms, or that name what is not there.
+//! Input parameters with types that are no forms, or that name missing items.
 
 use trunkline::prelude::*;
 

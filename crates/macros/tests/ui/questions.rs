@@ -1,4 +1,4 @@
-//! Questions that cannot be asked so.
+//! Invalid input parameters.
 
 use trunkline::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Servers over their pipes: messages, noise, floods, and what is said when they are gone.
+//! Servers over their pipes: messages, noise, floods, and the errors after their end.
 
 use std::sync::{Arc, Mutex};
 
@@ -121,7 +121,7 @@ async fn endless_stdout_line_uses_at_most_the_limit_and_the_server_continues() {
 
 #[tokio::test]
 async fn flooded_stderr_never_blocks_the_server() {
-    // Nobody polls the channel while the server writes, without a single line break, more than any pipe holds.
+    // The channel is not polled while the server writes, without a single line break, more than any pipe holds.
     let (mut channel, process) =
         spawn(&sh("head -c 67108864 /dev/zero | tr '\\0' e >&2; echo '{\"id\":1}'; exit 0"));
     soon("the end", process.exited()).await;
@@ -158,7 +158,7 @@ async fn shutdown_terminates_a_server_that_does_not_read() {
         channel.send(&large);
     }
     assert!(channel.queued() > 0);
-    // The channel is held, and nobody polls it any more.
+    // The channel is held, and not polled any more.
     assert_eq!(soon("the end", process.shut_down()).await, ProcessExit::Signal(15));
     drop(channel);
 }
@@ -188,7 +188,7 @@ fn dropping_the_runtime_kills_its_servers() {
         let options = ProcessOptions { grace, ..ProcessOptions::default() };
         let script = "trap '' TERM; sleep 1000 & echo \"{\\\"pids\\\":[$$,$!]}\"; while :; do sleep 1; done";
         let (mut channel, process) = process::spawn(&sh(script), options).unwrap();
-        // Whoever watches must do so in a runtime that goes on.
+        // The task that watches the process must belong to a runtime that continues.
         let _other = other.enter();
         (receive_watched(&mut channel).await, process)
     });

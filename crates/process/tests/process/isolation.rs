@@ -44,7 +44,7 @@ async fn child_has_only_its_three_standard_descriptors() {
     let (reader, writer) = std::io::pipe().unwrap();
     rustix::io::fcntl_setfd(&reader, FdFlags::empty()).unwrap();
     rustix::io::fcntl_setfd(&writer, FdFlags::empty()).unwrap();
-    // The shell is asked from outside, since listing them opens one more.
+    // The descriptors of the shell are listed from another process, since listing opens one more.
     let text = output(&sh("ls /proc/$$/fd; exit 0")).await;
     assert_eq!(text.split_whitespace().collect::<Vec<_>>(), ["0", "1", "2"]);
 }
@@ -62,7 +62,7 @@ async fn child_leads_its_own_group_with_its_folder_and_name() {
 }
 
 #[tokio::test]
-async fn a_program_with_a_separator_is_relative_to_its_folder() {
+async fn program_with_separator_is_relative_to_its_folder() {
     assert_eq!(output(&Command::new("./echo").arg("here").current_dir("/bin")).await, "here\n");
 }
 

@@ -1,4 +1,4 @@
-//! Real processes: how they are started, spoken to and ended, and that nothing is left of them.
+//! Real processes: how they are started, written to and ended, and that no process is left.
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::unwrap_used,

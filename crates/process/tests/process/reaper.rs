@@ -7,7 +7,7 @@ use trunkline_transport::process::{RunLimits, run_with_lines};
 
 use crate::support::{Watched, alone, itself, processes_with, receive, sh, soon, spawn};
 
-/// What the parent runs as a server, and as a command. Each says which processes it consists of.
+/// The scripts that the parent runs, as a server and as a command. Each prints the ids of its processes.
 const SERVERS: [&str; 5] = [
     "sleep 1000 & echo \"{\\\"pids\\\":[$$,$!]}\"; wait",
     // It does not notice that its input ends, nor does it heed a request.

@@ -46,7 +46,7 @@ async fn flood() {
 #[ignore = "runs alone"]
 async fn cancelled_runs() {
     const RUNS: usize = 1_000;
-    // A number of seconds that nobody else sleeps.
+    // A sleep duration unique to this test.
     let unique = format!("9{}", std::process::id());
     let limits = RunLimits { kill_after: Duration::from_millis(100), ..RunLimits::default() };
     run(&Command::new("true"), &limits).await.unwrap();

@@ -17,7 +17,7 @@ async fn run_captures_both_outputs_and_the_exit() {
         ("echo out; echo err >&2; exit 3", ProcessExit::Code(3), "out\n", "err\n"),
         ("printf 'no end'", ProcessExit::Code(0), "no end", ""),
         ("kill -9 $$", ProcessExit::Signal(9), "", ""),
-        // Standard input is empty: whoever reads it is at its end at once.
+        // Stdin is empty: readers get EOF.
         ("cat; echo over", ProcessExit::Code(0), "over\n", ""),
         // What the command started writes after it has ended.
         ("(sleep 0.05; echo late) & exit 7", ProcessExit::Code(7), "late\n", ""),
@@ -124,7 +124,7 @@ async fn command_timeout_terminates_all_descendants() {
         ("trap 'exit 5' TERM; sleep 1000 & echo $!; echo $$; wait", ProcessExit::Code(5)),
     ];
     let limits = RunLimits {
-        // Long enough for each to have said whom to watch, on a machine that does other things too.
+        // Long enough for each to have printed its process ids, on a busy machine too.
         timeout: Some(Duration::from_secs(2)),
         kill_after: Duration::from_millis(200),
         ..RunLimits::default()

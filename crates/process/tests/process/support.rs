@@ -25,7 +25,7 @@ pub(crate) async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
     }
 }
 
-/// A process that a test wants to see ended, whoever its parent is.
+/// A process that a test waits for, with any parent.
 pub(crate) struct Watched {
     id: i32,
     descriptor: Receiver,

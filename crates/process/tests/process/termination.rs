@@ -8,7 +8,7 @@ use trunkline_transport::process::{
 
 use crate::support::{Watched, receive, receive_watched, sh, soon, spawn};
 
-/// Says which processes it consists of, and waits for the end of its input.
+/// Prints the ids of its processes, and waits for the end of its input.
 const LEADER: &str = "echo \"{\\\"pids\\\":[$$,$!]}\"; ";
 
 #[tokio::test]
@@ -18,7 +18,7 @@ async fn shutdown_terminates_all_descendants_however_the_server_reacts() {
         // It ends when its input does; what it started is ended with it.
         (format!("sleep 1000 & {LEADER} cat; exit 0"), ProcessExit::Code(0)),
         (format!("sleep 1000 >/dev/null 2>&1 </dev/null & {LEADER} cat; exit 0"), ProcessExit::Code(0)),
-        // It does not care for its input, and ends when it is asked to.
+        // It ignores its input, and ends with SIGTERM.
         (format!("sleep 1000 & {LEADER} wait"), ProcessExit::Signal(15)),
         // A grandchild beyond a child, a session of its own, and job control.
         (format!("sh -c 'sleep 1000; true' & {LEADER} wait"), ProcessExit::Signal(15)),

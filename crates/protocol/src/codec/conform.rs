@@ -2,6 +2,11 @@
 //!
 //! A negative result is not an error: the tables of [`crate::model::repair`], which cost more, then have to check the
 //! result.
+//!
+//! See [Tool Result](https://modelcontextprotocol.io/specification/2026-07-28/server/tools#tool-result),
+//! [PromptMessage](https://modelcontextprotocol.io/specification/2026-07-28/server/prompts#promptmessage),
+//! [Resource Contents](https://modelcontextprotocol.io/specification/2026-07-28/server/resources#resource-contents) and
+//! [Completion Results](https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/completion#completion-results).
 
 use crate::json::{JsonScanner, ScannedKey};
 use crate::model::CompleteResult;

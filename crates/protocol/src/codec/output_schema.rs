@@ -2,6 +2,8 @@
 //!
 //! Results in those dialects leave objects as they are and wrap every other value as `{"result": value}`. The schema must
 //! describe the same values, so it depends on what the original schema allows: only objects, no objects, or both.
+//!
+//! See [Output Schema](https://modelcontextprotocol.io/specification/2026-07-28/server/tools#output-schema).
 
 use crate::json::{JsonKind, JsonObject, JsonWriter, RawJson};
 

@@ -1,4 +1,6 @@
 //! 2024-11-05: the first release. Text, images, embedded resources; tools, prompts, resources, sampling and roots.
+//!
+//! See [Specification 2024-11-05](https://modelcontextprotocol.io/specification/2024-11-05).
 
 use super::Dialect;
 use crate::revision::Revision;

@@ -1,4 +1,6 @@
 //! 2025-03-26: tool annotations, audio, and progress messages.
+//!
+//! See [Key Changes](https://modelcontextprotocol.io/specification/2025-03-26/changelog).
 
 use super::{Dialect, r2024_11_05};
 use crate::revision::Revision;

@@ -1,4 +1,6 @@
 //! 2025-06-18: structured output, titles, resource links, `_meta` everywhere, and form elicitation.
+//!
+//! See [Key Changes](https://modelcontextprotocol.io/specification/2025-06-18/changelog).
 
 use super::{Dialect, r2025_03_26};
 use crate::revision::Revision;

@@ -1,4 +1,6 @@
 //! 2025-11-25: icons, URL elicitation, richer forms, and tools in sampling.
+//!
+//! See [Key Changes](https://modelcontextprotocol.io/specification/2025-11-25/changelog).
 
 use super::{Dialect, r2025_06_18};
 use crate::revision::Revision;

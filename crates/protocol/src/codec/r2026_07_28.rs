@@ -1,4 +1,6 @@
 //! 2026-07-28: any JSON as structured output; results have a type, the server's identity and cache hints.
+//!
+//! See [Key Changes](https://modelcontextprotocol.io/specification/2026-07-28/changelog).
 
 use super::{Dialect, r2025_11_25};
 use crate::revision::Revision;

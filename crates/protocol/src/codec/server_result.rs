@@ -24,6 +24,8 @@ pub enum ServerResult {
     /// The completions of an argument.
     Complete(CompleteResult),
     /// One page of a list.
+    ///
+    /// See [Pagination, Response Format](https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/pagination#response-format).
     List(ListPageResult),
     /// Input requests that the client must answer first.
     InputRequired(InputRequiredResult),
@@ -70,6 +72,8 @@ pub struct ListPageResult {
 /// Input requests that the client must answer before the server can answer its request, each under its own key.
 ///
 /// Only the modern era has this result; a legacy server sends its own requests instead.
+///
+/// See [InputRequiredResult](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr#inputrequiredresult).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct InputRequiredResult {
     /// The input requests; with none the client just sends its request again, with `request_state`.
@@ -86,6 +90,8 @@ pub(super) const CACHE_SCOPE: &str = "cacheScope";
 ///
 /// `server_info` is the server's [`Implementation`](crate::model::Implementation), already written; dialects that name the
 /// server in every result copy it.
+///
+/// See [ResultType](https://modelcontextprotocol.io/specification/2026-07-28/basic/index#resulttype).
 pub fn write_result(reply: &ServerResult, dialect: &Dialect, server_info: &RawJson, writer: &mut JsonWriter) {
     writer.open_object();
     if dialect.result_type {

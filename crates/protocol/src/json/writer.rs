@@ -262,7 +262,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_first_special_byte_is_found_in_any_bytes(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        fn first_special_byte_is_found_in_any_bytes(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
             prop_assert_eq!(first_special(&bytes), bytes.iter().position(|byte| is_special(*byte)));
             let plain: Vec<u8> = bytes.iter().map(|byte| byte | 0x80).chain(bytes.iter().copied()).collect();
             prop_assert_eq!(first_special(&plain), plain.iter().position(|byte| is_special(*byte)));

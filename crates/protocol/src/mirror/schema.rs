@@ -1,4 +1,6 @@
 //! Collection and validation of the marks in a schema.
+//!
+//! See [Schema Extension](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http#schema-extension).
 
 use std::collections::HashSet;
 

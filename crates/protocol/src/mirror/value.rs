@@ -1,4 +1,6 @@
 //! Comparing an argument with the header that mirrors it.
+//!
+//! See [Server Behavior for Custom Headers](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http#server-behavior-for-custom-headers).
 
 use std::borrow::Cow;
 

@@ -206,7 +206,7 @@ impl ClientCapabilities {
             return RawJson::EMPTY_OBJECT;
         }
         let dialect = Dialect::of(revision);
-        let told = revision.era() == Era::Legacy;
+        let is_legacy = revision.era() == Era::Legacy;
         let mut writer = JsonWriter::with_capacity(self.raw.as_str().len() + 32);
         writer.open_object();
         for (key, value) in self.raw.members().unwrap_or_default().iter() {
@@ -214,7 +214,7 @@ impl ClientCapabilities {
                 "roots" if self.roots() => {
                     writer.plain_key("roots");
                     writer.open_object();
-                    if told && is_set(value, "listChanged") {
+                    if is_legacy && is_set(value, "listChanged") {
                         writer.member("listChanged", &RawJson::TRUE);
                     }
                     writer.close_object();

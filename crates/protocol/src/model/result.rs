@@ -125,6 +125,8 @@ impl CacheScope {
 }
 
 /// How long a result may be cached, and by which caches; by default not at all.
+///
+/// See [Cacheable Model](https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/caching#cacheable-model).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct CacheHint {
     /// The time to live in milliseconds.
@@ -228,6 +230,8 @@ pub struct CompleteResult {
 
 impl CompleteResult {
     /// The most values that one result may have.
+    ///
+    /// See [Completion Results](https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/completion#completion-results).
     pub const MAX: usize = 100;
 
     /// Creates a result of values.

@@ -125,7 +125,7 @@ fn headers_that_mirror_the_body_pass() {
         (json!({"count": -9_007_199_254_740_991_i64}), &[("mcp-param-count", "-9007199254740991")]),
         (json!({"dry": true}), &[("mcp-param-method", "true")]),
         (json!({"deep": {"x-mcp-header": "v"}}), &[("mcp-param-inner", "v")]),
-        // A value of the wrong type is the schema's business; its header only has to say the same.
+        // A value of the wrong type is for the schema to reject; its header only has to match it.
         (json!({"count": "seven", "region": 5}), &[("mcp-param-count", "seven"), ("mcp-param-region", "5")]),
     ];
     for (arguments, headers) in table {

@@ -30,7 +30,7 @@ pub(super) fn json() -> impl Strategy<Value = RawJson> {
     nested.prop_map(|text| RawJson::parse(text).unwrap())
 }
 
-/// Members whose names no type knows.
+/// Members with names that no type has.
 pub(super) fn unknown() -> impl Strategy<Value = JsonObject> {
     vec(("x-[a-z\"\u{e9}]{1,3}", json()), 0..4)
         .prop_map(|members| members.into_iter().map(|(key, value)| (ByteString::from(key), value)).collect())

@@ -118,7 +118,7 @@ fn experimental_capabilities_that_are_no_objects_are_dropped() {
 }
 
 #[test]
-fn a_server_without_features_declares_none() {
+fn server_without_features_declares_no_capability() {
     check(|dialect, writer| ServerCapabilities::default().write(dialect, writer), ["{}", "", "", "", ""]);
     let read = ServerCapabilities::read(&raw(r#"{"tools":null,"logging":true}"#)).unwrap();
     assert_eq!(read, ServerCapabilities { rest: JsonObject::new(), ..ServerCapabilities::default() });
@@ -158,7 +158,7 @@ fn client_capabilities_are_reduced_to_each_revision() {
         for (revision, expected) in Revision::ALL.into_iter().zip(expected) {
             let written = client.for_revision(revision);
             assert_eq!(written.as_str(), expected, "{revision}");
-            // Whoever reads it finds what was declared, as far as the revision has it.
+            // A reader finds what was declared, as far as the revision has it.
             assert!(ClientCapabilities::read(&written, revision).is_ok());
         }
     }

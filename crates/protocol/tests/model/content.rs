@@ -146,7 +146,7 @@ fn structured_values_that_are_no_objects_are_wrapped_or_dropped() {
 }
 
 #[test]
-fn the_meta_of_a_result_is_kept_in_every_revision() {
+fn result_meta_is_kept_in_every_revision() {
     let result = CallToolResult {
         meta: Some(raw(r#"{"com.x/a":1}"#).members().unwrap()),
         rest: raw(r#"{"resultType":"complete","extra":0}"#).members().unwrap(),

@@ -40,7 +40,7 @@ fn implementation_loses_members_of_later_revisions() {
 }
 
 #[test]
-fn a_tool_title_moves_into_the_annotations_where_there_is_no_title() {
+fn tool_title_moves_into_annotations_in_revisions_without_title() {
     let titled = Tool { title: Some("T".into()), ..tool() };
     check(
         |dialect, writer| titled.write(dialect, writer),
@@ -55,7 +55,7 @@ fn a_tool_title_moves_into_the_annotations_where_there_is_no_title() {
 }
 
 #[test]
-fn a_title_among_the_annotations_is_not_overwritten() {
+fn annotation_title_is_not_overwritten() {
     let hints = ToolAnnotations { title: Some("own".into()), ..ToolAnnotations::default() };
     let titled = Tool { title: Some("T".into()), annotations: Some(hints), ..tool() };
     assert_eq!(
@@ -125,7 +125,7 @@ fn entity_meta_begins_with_the_third_revision_but_ui_passes_everywhere() {
 }
 
 #[test]
-fn an_output_schema_begins_with_the_third_revision() {
+fn output_schema_exists_from_the_third_revision_on() {
     let tool = Tool { output_schema: Some(raw(r#"{ "type":"object" }"#)), ..tool() };
     check(
         |dialect, writer| tool.write(dialect, writer),
@@ -166,7 +166,7 @@ fn resource_keeps_its_size_and_loses_members_of_later_revisions() {
 }
 
 #[test]
-fn a_template_and_a_prompt_argument_have_titles_from_the_third_revision() {
+fn templates_and_prompt_arguments_have_titles_from_the_third_revision_on() {
     let template = ResourceTemplate { title: Some("T".into()), ..ResourceTemplate::new("file:///{p}", "n") };
     check(
         |dialect, writer| template.write(dialect, writer),

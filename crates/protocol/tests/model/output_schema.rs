@@ -42,7 +42,7 @@ fn output_schemas_are_narrowed_by_the_values_they_allow() {
                 r##"{"type":"object","properties":{"result":{"type":"array","items":{"properties":{"default":{"$ref":"#/properties/result"}}}}},"required":["result"]}"##,
             ),
         ),
-        // Alternatives that are all objects only have to say so.
+        // Alternatives that are all objects only have to declare that type.
         (
             r##"{"oneOf":[{"type":"object"},{"$ref":"#/$defs/A"}],"$defs":{"A":{"allOf":[{"minProperties":1},{"type":"object"}]}}}"##,
             Some(

@@ -36,7 +36,7 @@ fn read(kind: &str, item: &RawJson) -> (Outcome, &'static str) {
     }
 }
 
-/// Asserts that an item is valid in every revision if it is passed on at all; says what became of it.
+/// Asserts that a relayed item is valid in every revision; returns how it was repaired.
 #[track_caller]
 fn check(kind: &str, item: &RawJson) -> String {
     let (outcome, definition) = read(kind, item);

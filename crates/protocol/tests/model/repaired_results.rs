@@ -24,7 +24,7 @@ fn written(carried: &RelayedResult, to: Revision) -> String {
     writer.into_string()
 }
 
-/// Asserts that a result is valid in every revision if it is passed on at all; says what became of it, and what callers of
+/// Asserts that a relayed result is valid in every revision; returns how it was repaired, and the result for clients of
 /// the newest revision get.
 #[track_caller]
 fn check(method: Method, from: Revision, result: &RawJson) -> (String, Option<Value>) {
@@ -225,7 +225,7 @@ fn result_that_a_parser_would_reject_is_repaired_or_rejected() {
     }
 }
 
-/// Servers say what their own revision has no words for, and callers of the same revision would reject it.
+/// Servers send content that their own revision does not have, and callers of the same revision would reject it.
 #[test]
 fn content_of_a_newer_revision_is_converted_for_the_client() {
     let link = json!({ "type": "resource_link", "uri": "x:1", "name": "n" });

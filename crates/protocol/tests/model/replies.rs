@@ -19,7 +19,7 @@ fn check_reply(reply: &ServerResult, legacy: &str, modern: &str) {
 }
 
 #[test]
-fn an_empty_reply_is_an_empty_object() {
+fn empty_result_is_an_empty_object() {
     check_reply(&ServerResult::Empty, "{}", r#"{"resultType":"complete","_meta":{$INFO}}"#);
 }
 

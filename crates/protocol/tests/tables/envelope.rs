@@ -220,7 +220,7 @@ proptest! {
     }
 
     #[test]
-    fn a_message_with_a_changed_byte_never_panics(at in 0_usize..120, byte in any::<u8>()) {
+    fn message_with_a_changed_byte_never_panics(at in 0_usize..120, byte in any::<u8>()) {
         let mut text = br#"{"jsonrpc":"2.0","id":"a\u00e9","method":"tools/call","params":{"name":"x","arguments":{"a":[1,2.5e3,null]}}}"#.to_vec();
         let at = at % text.len();
         text[at] = byte;

@@ -151,7 +151,7 @@ fn first_failed_validation_check_decides_the_refusal() {
 }
 
 #[test]
-fn a_repeated_header_is_a_mismatch() {
+fn repeated_header_is_a_mismatch() {
     let text = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{
         "io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
     let once = |value: &'static str| HeaderOccurrence::Once(value.as_bytes());
@@ -173,7 +173,7 @@ fn a_repeated_header_is_a_mismatch() {
 }
 
 #[test]
-fn a_channel_has_no_headers_to_compare_with() {
+fn channel_requests_are_validated_without_headers() {
     let text = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","_meta":{
         "io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
     assert!(validate_request(&request(text), None, RevisionSet::ALL).is_ok());

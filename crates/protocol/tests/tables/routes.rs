@@ -4,7 +4,7 @@ use super::message;
 
 const CLAIM: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
 
-/// Names a route, and for a refusal what it says first.
+/// Names a route, and for a refusal the beginning of its message.
 fn name(route: &MessageRoute) -> String {
     match route {
         MessageRoute::Refuse(refusal) => format!("refused: {:.20}", refusal.message()),

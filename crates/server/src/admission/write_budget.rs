@@ -100,9 +100,11 @@ pub(crate) struct PeerBacklog {
     progressed: bool,
 }
 
-/// A peer was evicted, because all peers together have left too much unread.
+/// A peer was evicted, because the unread data of all peers exceeds the limit.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("cut: peers have left more unread than the limit allows, and this one is among those that left most")]
+#[error(
+    "evicted: unread data of all peers exceeds the limit, and this peer is among those that hold the most"
+)]
 pub(crate) struct SlowReaderEvicted;
 
 impl SlowReaderEvicted {

@@ -156,6 +156,6 @@ impl Drop for ExecutingCall {
 
 impl fmt::Debug for ExecutingCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Running").field("method", &self.shared.method()).finish_non_exhaustive()
+        f.debug_struct("ExecutingCall").field("method", &self.shared.method()).finish_non_exhaustive()
     }
 }

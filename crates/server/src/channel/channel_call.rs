@@ -26,7 +26,8 @@ pub(super) enum ChannelCall {
     Done,
 }
 
-/// An event of a channel's call.
+/// An item of a channel's stream of calls, which has two sources: the events of running calls, and deferred messages that
+/// begin. An event is not wrapped for longer than this: the channel takes it out, unchanged, where it polls the stream.
 pub(super) enum ChannelCallEvent {
     /// What the channel must do next; with the id of a modern call that is over then.
     Call(CallEvent, Option<RequestId>),

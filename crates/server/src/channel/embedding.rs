@@ -6,6 +6,7 @@ use trunkline_session::SessionId;
 use trunkline_transport::Channel;
 
 use super::ChannelServer;
+use super::activity::ChannelActivity;
 use super::backpressure::QueuedCalls;
 use crate::access_grant::AccessGrant;
 use crate::edge::legacy::TransportCapabilities;
@@ -40,6 +41,12 @@ impl<C: Channel> ChannelServer<C> {
     /// Sets the id of the state between the client's calls.
     pub(crate) fn with_state_id(mut self, state_id: Option<SessionId>) -> Self {
         self.state_id = state_id;
+        self
+    }
+
+    /// Reports the use of the channel to its owner, who may close it while it is idle.
+    pub(crate) fn with_activity(mut self, activity: Arc<ChannelActivity>) -> Self {
+        self.activity = Some(activity);
         self
     }
 

@@ -4,7 +4,7 @@
 //! # Invariants
 //!
 //! - Every call that was read gets a response while the peer reads; a call that takes too long is refused and counted:
-//!   `calls_running_past_the_answer_grace_are_refused_and_counted`.
+//!   `calls_running_past_the_drain_timeout_are_refused_and_counted`.
 //! - A channel closes only after its responses are flushed, unless the server is stopped:
 //!   `channel_ends_only_after_its_responses_are_flushed`, `stopping_ends_a_draining_channel_with_an_endless_call`.
 
@@ -62,7 +62,7 @@ impl<C: Channel> ChannelServer<C> {
         if let Some(session) = &self.session {
             session.close_input();
         }
-        self.start_grace_period(self.grace.unwrap_or(self.core.limits.answer_grace));
+        self.start_grace_period(self.grace.unwrap_or(self.core.limits.drain_timeout));
     }
 
     fn start_grace_period(&mut self, within: Duration) {

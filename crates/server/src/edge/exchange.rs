@@ -142,6 +142,8 @@ impl BatchCalls {
 }
 
 /// Makes the response to a batch.
+///
+/// See [Batching](https://modelcontextprotocol.io/specification/2025-03-26/basic/index#batching).
 pub(super) fn batch_response(answers: &[String]) -> RenderedResponse {
     RenderedResponse { message: format!("[{}]", answers.join(",")), status: 200 }
 }

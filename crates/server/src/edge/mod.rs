@@ -2,6 +2,8 @@
 //!
 //! An incoming request becomes an [`IncomingCall`](crate::IncomingCall); what a call does becomes [`CallEvent`]s,
 //! which are complete messages for the transport. No code beyond this module depends on the era.
+//!
+//! See [Versioning, Terminology](https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning#terminology).
 
 mod exchange;
 pub(crate) mod legacy;
@@ -100,6 +102,8 @@ impl CallEvent {
 }
 
 /// Refuses a request with the id of another that still runs.
+///
+/// See [Requests](https://modelcontextprotocol.io/specification/2025-11-25/basic/index#requests).
 #[cold]
 pub(crate) fn id_in_use() -> Refusal {
     Refusal::INVALID_REQUEST.with_message("a request with this id is still running")

@@ -68,7 +68,7 @@ fn fields_are_described_by_their_types_and_bounds() {
 }
 
 #[test]
-fn the_fields_of_a_form_keep_their_order() {
+fn form_fields_keep_their_order() {
     let form = FormSchema::default()
         .with(&FieldDefinition::<bool>::new("z"))
         .with(&FieldDefinition::<bool>::new("a"))

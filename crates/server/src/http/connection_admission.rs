@@ -22,7 +22,7 @@ pub(super) struct ConnectionAdmission {
     reserved: Option<ReservedConnections>,
 }
 
-/// What a connection takes of the limits until its socket is closed.
+/// The permits of a connection, held until its socket is closed.
 #[derive(Debug)]
 pub(super) enum ConnectionPermit {
     Ordinary { _total: OwnedSemaphorePermit, _address: KeyPermit<IpAddr> },

@@ -21,12 +21,12 @@ use super::call_exchange::TimerOwner;
 use super::cors;
 use super::legacy_sse::SseStreams;
 use super::mcp_headers::McpHeaders;
+use super::open_channels::OpenChannels;
 use super::options::HttpServerOptions;
 use super::post_message::PostMessage;
 use super::refusal_response::{header_revision, refusal_response};
 use super::request_tracing;
 use super::websocket::WebSocketTasks;
-use crate::admission::KeyQuota;
 use crate::call::BoxFuture;
 use crate::edge::RenderedResponse;
 use crate::edge::legacy::LegacySessions;
@@ -64,13 +64,13 @@ impl HttpService {
     pub(crate) fn new(core: Arc<ServerCore>, options: HttpServerOptions) -> Self {
         let limits = options.session_limits.clone();
         // A long-lived channel counts as a session, whichever revision it uses.
-        let quota = KeyQuota::new(limits.per_principal).with_total(limits.total);
+        let channels = OpenChannels::new(limits.per_principal, limits.total);
         let store = options.session_store();
         if let Some(metrics) = &core.metrics {
             metrics.attach_store(&store);
         }
         let sessions = LegacySessions::new(core.clone(), store, options.event_store(), limits);
-        let (sse, sockets) = (SseStreams::new(quota.clone()), WebSocketTasks::new(quota));
+        let (sse, sockets) = (SseStreams::new(channels.clone()), WebSocketTasks::new(channels));
         Self {
             inner: Arc::new(HttpServiceInner {
                 core,

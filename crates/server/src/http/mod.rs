@@ -31,6 +31,7 @@ mod listener;
 mod lost_call;
 mod mcp_headers;
 mod modern;
+mod open_channels;
 mod options;
 mod other_routes;
 mod peer;

@@ -13,8 +13,8 @@ use crate::admission::PeerBacklog;
 use crate::http::connection_admission::ConnectionPermit;
 use crate::metrics::process::{self, EvictionReason};
 
-/// The socket of one connection, with what counts it: it is counted until it is closed, even if it outlives the HTTP that
-/// was spoken on it.
+/// The socket of one connection, with its permits: it is counted until it is closed, even if it outlives the HTTP
+/// connection.
 ///
 /// A write that makes no progress for long breaks the connection, so that a peer which does not read cannot keep it. What
 /// such peers leave unread is held to a bound for all of them, and that may break it sooner.
@@ -95,6 +95,14 @@ impl ConnectionSocket {
 impl ServerStream for ConnectionSocket {
     fn set_buffered(&mut self, bytes: usize) {
         self.buffered = bytes;
+    }
+
+    fn is_reset(&self) -> bool {
+        let stream = match &self.stream {
+            AcceptedStream::Plain(stream) => stream,
+            AcceptedStream::Tls(stream) => stream.get_ref().0,
+        };
+        !matches!(stream.take_error(), Ok(None))
     }
 }
 

@@ -14,15 +14,14 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::JoinSet;
 use trunkline_http1::server::{ConnectionUpgrade, RequestHead};
 use trunkline_protocol::Refusal;
-use trunkline_session::Principal;
 use trunkline_transport::{CloseReason, WebSocketChannel, WebSocketRole, accept_key};
 
 use super::auth::Authenticated;
 use super::body::McpResponseBody;
 use super::endpoint::HttpServiceInner;
+use super::open_channels::{ChannelPlace, OpenChannels};
 use super::socket::ConnectionSocket;
 use crate::access_grant::AccessGrant;
-use crate::admission::KeyQuota;
 use crate::admission::SlowReaderEvicted;
 use crate::channel::ChannelServer;
 use crate::env::Env;
@@ -37,12 +36,12 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// The WebSockets of one endpoint, each served by a task that is owned here: it ends with the endpoint at the latest.
 pub(super) struct WebSocketTasks {
     tasks: Mutex<JoinSet<()>>,
-    quota: KeyQuota<Principal>,
+    channels: OpenChannels,
 }
 
 impl WebSocketTasks {
-    pub(super) fn new(quota: KeyQuota<Principal>) -> Self {
-        Self { tasks: Mutex::default(), quota }
+    pub(super) fn new(channels: OpenChannels) -> Self {
+        Self { tasks: Mutex::default(), channels }
     }
 
     /// Returns how many WebSockets are open.
@@ -111,20 +110,20 @@ impl HttpServiceInner {
             return Err(Refusal::SHUTTING_DOWN);
         }
         let env = self.env(head)?;
-        let permit = self.web_sockets.quota.acquire_for(&sender.principal).ok_or(Refusal::TOO_MANY)?;
+        let place = self.web_sockets.channels.admit(&sender.principal, head.remote_address());
+        let place = place.ok_or(Refusal::TOO_MANY)?;
         let (core, address) = (self.core.clone(), head.remote_address());
         self.web_sockets.spawn(async move {
-            let _permit = permit;
             match handing {
                 UpgradeSource::Native(handover) => {
                     let Some((socket, ahead)) = handover.upgraded().await else { return };
-                    serve(core, (socket, address), ahead, sender, env).await;
+                    serve(core, (socket, address), ahead, sender, env, place).await;
                 }
                 #[cfg(feature = "hyper")]
                 UpgradeSource::Hyper(upgrade) => {
                     let Ok(upgraded) = upgrade.await else { return };
                     let stream = hyper_util::rt::TokioIo::new(upgraded);
-                    serve(core, (stream, address), Bytes::new(), sender, env).await;
+                    serve(core, (stream, address), Bytes::new(), sender, env, place).await;
                 }
             }
         });
@@ -139,13 +138,14 @@ async fn serve(
     ahead: Bytes,
     sender: Authenticated,
     env: Env,
+    place: ChannelPlace,
 ) {
     let (limit, start_timeout) = (core.limits.message_bytes, core.limits.first_request_timeout);
     let channel = WebSocketChannel::with_bytes(stream, ahead, WebSocketRole::Server, limit).await;
     let credential_end = AccessGrant::end(sender.grant.as_ref());
     let server = ChannelServer::new(core, sender.principal, channel).with_env(env).ended_by_owner();
     let server = server.with_remote_address(address).with_grant(sender.grant);
-    let mut server = server.with_start_timeout(start_timeout);
+    let mut server = server.with_start_timeout(start_timeout).with_activity(place.activity());
     let mut closing = CloseReason::GoingAway;
     let served = match credential_end {
         None => (&mut server).await,

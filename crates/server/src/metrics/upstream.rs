@@ -25,10 +25,22 @@ pub enum UpstreamItem {
     MessageTooLong,
     /// A response answered no running call, and was dropped.
     ResponseUnmatched,
-    /// A notification outside of calls was dropped, as the oldest of too many.
+    /// A notification was dropped, as the oldest of too many.
     NotificationDropped,
-    /// A request outside of calls was refused, as one of too many.
+    /// A request was refused, as one of too many, or sent where there may be none.
     RequestRefused,
+    /// A request outside of calls was declined, since no client could see it.
+    RequestDeclined,
+    /// A connection or response was closed, since large messages of all servers together exceeded their memory.
+    OverBudget,
+    /// Messages came too fast, and the server was not read from until the second was over.
+    Paused,
+    /// A whole list could not be used: it failed, timed out, or had too many items or bytes.
+    ListRefused,
+    /// A tool or prompt did not get its name, since another has the same.
+    NameClash,
+    /// A tool that requires a task was left out.
+    TaskRequired,
     /// A log message belonged to no one client, and was dropped.
     LogUnattributed,
 }
@@ -37,7 +49,7 @@ static COUNTS: [AtomicU64; UpstreamItem::ALL.len()] = [const { AtomicU64::new(0)
 
 impl UpstreamItem {
     /// Every kind.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 18] = [
         Self::Repaired,
         Self::LeftOut,
         Self::Truncated,
@@ -49,6 +61,12 @@ impl UpstreamItem {
         Self::ResponseUnmatched,
         Self::NotificationDropped,
         Self::RequestRefused,
+        Self::RequestDeclined,
+        Self::OverBudget,
+        Self::Paused,
+        Self::ListRefused,
+        Self::NameClash,
+        Self::TaskRequired,
         Self::LogUnattributed,
     ];
 
@@ -66,6 +84,12 @@ impl UpstreamItem {
             Self::ResponseUnmatched => "response_unmatched",
             Self::NotificationDropped => "notice_dropped",
             Self::RequestRefused => "request_refused",
+            Self::RequestDeclined => "request_declined",
+            Self::OverBudget => "over_budget",
+            Self::Paused => "paused",
+            Self::ListRefused => "list_refused",
+            Self::NameClash => "name_clash",
+            Self::TaskRequired => "task_required",
             Self::LogUnattributed => "log_unattributed",
         }
     }

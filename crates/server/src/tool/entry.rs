@@ -45,12 +45,13 @@ impl ToolEntry {
         let schema = Value::Object(schema);
         described.input_schema = RawJson::from(&schema);
         let mirrored = MirroredParams::from_schema(&schema);
-        let held_to = tool
+        let validation_schema = tool
             .validation_schema
-            .map(|held_to| held_to.get().map_err(|error| error.to_string()))
+            .map(|validation_schema| validation_schema.get().map_err(|error| error.to_string()))
             .transpose();
-        let check = held_to
-            .and_then(|held_to| ArgumentCheck::new(held_to.unwrap_or(schema), before, tool.validators));
+        let check = validation_schema.and_then(|validation_schema| {
+            ArgumentCheck::new(validation_schema.unwrap_or(schema), before, tool.validators)
+        });
         let output = output_check(tool.output, &mut described);
         match (check, mirrored, output, tool.run) {
             (Ok(check), Ok(mirrored), Ok(output), Some(run)) if problems.is_empty() => Ok(Self {

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_without_a_json_form_is_an_internal_error() {
+    fn value_without_json_form_is_an_internal_error() {
         let pairs = std::collections::BTreeMap::from([(vec![1], 1)]);
         assert!(Json(pairs).into_tool_result().unwrap_err().is_same_kind(&Refusal::INTERNAL));
     }

@@ -169,7 +169,7 @@ fn invalid_tool_arguments_are_reported_by_name() {
 }
 
 #[test]
-fn unknown_arguments_are_accepted_only_where_the_type_says_so() {
+fn unknown_arguments_are_accepted_only_if_the_type_allows_them() {
     #[derive(Deserialize, JsonSchema)]
     #[schemars(extend("additionalProperties" = true))]
     struct OpenArguments {

@@ -57,7 +57,7 @@ fn assert_refused(answer: &Value) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_running_past_the_answer_grace_are_refused_and_counted() {
+async fn calls_running_past_the_drain_timeout_are_refused_and_counted() {
     let [first, second] = hello("2025-03-26");
     let messages = [
         first,
@@ -73,7 +73,7 @@ async fn calls_running_past_the_answer_grace_are_refused_and_counted() {
     let host = host_with(&server(), limits.clone());
     let begun = Instant::now();
     let (answers, served) = piped(&host, &messages).await;
-    assert_eq!(begun.elapsed().as_secs(), limits.answer_grace.as_secs());
+    assert_eq!(begun.elapsed().as_secs(), limits.drain_timeout.as_secs());
     assert!(matches!(served, Err(ServeError::Aborted(5))), "{served:?}");
     assert_eq!(text(answer(&answers, &json!("answered"))), "quick");
     for id in ["modern", "legacy", "held"] {

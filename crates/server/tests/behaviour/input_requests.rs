@@ -187,7 +187,7 @@ async fn responses_to_no_open_request_are_ignored() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_response_outside_of_a_session_is_refused() {
+async fn response_outside_of_a_session_is_refused() {
     let host = host(&server());
     let refused = Client::new(&host).post(&json!({ "jsonrpc": "2.0", "id": 1, "result": {} })).await;
     assert_eq!(refused.status, 400);

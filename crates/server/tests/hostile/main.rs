@@ -14,6 +14,7 @@ mod cors;
 mod drain;
 mod floods;
 mod foreign_origins;
+mod half_closed;
 mod http1;
 mod large_requests;
 mod malformed;

@@ -16,7 +16,7 @@ use crate::raw_http::{self, Connection};
 use crate::service::DEADLINE;
 
 /// Serves what a program adds beside an endpoint, and opens a connection to it.
-async fn beside<A, F, B>(answer: A) -> Connection
+pub(crate) async fn beside<A, F, B>(answer: A) -> Connection
 where
     A: Fn(Request<RequestBody>) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Response<B>> + Send + 'static,

@@ -55,7 +55,7 @@ async fn idle_connection_retains_no_message_buffers() {
 }
 
 #[tokio::test]
-async fn a_subscription_to_resources_is_bounded_in_bytes_in_both_eras() {
+async fn resource_subscriptions_are_bounded_in_bytes_in_both_eras() {
     let (process, address) = Process::http();
     let send = async |request: Vec<u8>| {
         let mut connection = Connection::open(address).await;

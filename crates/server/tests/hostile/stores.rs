@@ -23,6 +23,8 @@ struct FailingStore {
     updates: AtomicUsize,
     /// Whether updates fail.
     fails: AtomicBool,
+    /// Whether nothing can be reached.
+    is_down: AtomicBool,
 }
 
 impl FailingStore {
@@ -33,6 +35,13 @@ impl FailingStore {
             sweeps: AtomicUsize::new(0),
             updates: AtomicUsize::new(0),
             fails: AtomicBool::new(false),
+            is_down: AtomicBool::new(false),
+        })
+    }
+
+    fn outage<T: Send + 'static>(&self) -> Option<BoxFuture<'static, Result<T, StoreError>>> {
+        self.is_down.load(Ordering::SeqCst).then(|| -> BoxFuture<'static, Result<T, StoreError>> {
+            Box::pin(async { Err(StoreError::Unavailable("on purpose".to_owned())) })
         })
     }
 
@@ -44,7 +53,7 @@ impl FailingStore {
 
 impl SessionStore for FailingStore {
     fn create(&self, record: SessionRecord, now: Timestamp) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.sessions.create(record, now)
+        self.outage().unwrap_or_else(|| self.sessions.create(record, now))
     }
 
     fn get<'a>(
@@ -53,7 +62,7 @@ impl SessionStore for FailingStore {
         principal: &'a Principal,
         now: Timestamp,
     ) -> BoxFuture<'a, Result<Option<SessionRecord>, StoreError>> {
-        self.sessions.get(id, principal, now)
+        self.outage().unwrap_or_else(|| self.sessions.get(id, principal, now))
     }
 
     fn update(&self, record: SessionRecord, now: Timestamp) -> BoxFuture<'_, Result<bool, StoreError>> {
@@ -65,7 +74,7 @@ impl SessionStore for FailingStore {
     }
 
     fn touch(&self, id: SessionId, now: Timestamp) -> BoxFuture<'_, Result<bool, StoreError>> {
-        self.sessions.touch(id, now)
+        self.outage().unwrap_or_else(|| self.sessions.touch(id, now))
     }
 
     fn delete<'a>(
@@ -73,7 +82,7 @@ impl SessionStore for FailingStore {
         id: SessionId,
         principal: &'a Principal,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
-        self.sessions.delete(id, principal)
+        self.outage().unwrap_or_else(|| self.sessions.delete(id, principal))
     }
 
     fn expire(&self, now: Timestamp) -> BoxFuture<'_, Result<Vec<SessionId>, StoreError>> {
@@ -140,4 +149,31 @@ async fn log_level_is_stored_only_when_it_changes() {
     let refused = service.ask(&raw_http::post(&headers, set_level(7, "alert").to_string().as_bytes())).await;
     let answer = refused.json();
     assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(7), &json!(-32603)));
+}
+
+#[tokio::test]
+async fn unreachable_session_store_is_503_and_modern_calls_go_on() {
+    let store = FailingStore::new(false);
+    let first = Service::start_with(store.setup()).await;
+    let second = Service::start_with(store.setup()).await;
+    let session = first.session(raw_http::LEGACY).await;
+    let unknown = "0123456789abcdef0123456789abcdef";
+    store.is_down.store(true, Ordering::SeqCst);
+    let level = |id| set_level(id, "error").to_string();
+    let delete = raw_http::bare("DELETE", &[("Mcp-Session-Id", &session)]);
+    for (what, request) in [
+        ("a new session", raw_http::post(&[], raw_http::initialize(raw_http::LEGACY).as_bytes())),
+        ("a session of another process", raw_http::legacy(&session, &level(1))),
+        ("an unknown session", raw_http::legacy(unknown, &level(2))),
+        ("the end of a session", delete),
+    ] {
+        let reply = second.ask(&request).await;
+        assert_eq!(reply.status, 503, "{what}");
+        let message = reply.json()["error"]["message"].to_string();
+        assert!(message.contains("unavailable now; try again later"), "{what}: {message}");
+    }
+    second.still_serves().await;
+    store.is_down.store(false, Ordering::SeqCst);
+    assert_eq!(second.ask(&raw_http::legacy(&session, &level(3))).await.status, 200);
+    assert_eq!(second.ask(&raw_http::legacy(unknown, &level(4))).await.status, 404);
 }

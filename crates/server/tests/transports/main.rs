@@ -4,6 +4,8 @@
 #[cfg(test)]
 mod caller;
 #[cfg(test)]
+mod channel_eviction;
+#[cfg(test)]
 mod child;
 #[cfg(test)]
 mod cookies;

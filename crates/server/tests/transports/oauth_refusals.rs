@@ -65,7 +65,7 @@ async fn authentication_precedes_session_lookup_and_the_body() {
 }
 
 #[tokio::test]
-async fn a_credential_in_two_places_or_the_query_is_a_bad_request() {
+async fn duplicate_or_query_credentials_are_a_bad_request() {
     let service = Service::start_with_tokens().await;
     let ann = "Bearer ann-token-0123456";
     for (path, tokens) in [

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use http_body_util::BodyExt as _;
 use serde_json::json;
-use tokio::io::AsyncReadExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -84,7 +84,7 @@ async fn service(files: &Files) -> Service {
 }
 
 #[tokio::test]
-async fn the_endpoint_and_the_channels_are_served_over_tls() {
+async fn endpoint_and_channels_are_served_over_tls() {
     let files = Files::new("served");
     let service = service(&files).await;
     let stream = files.connect(&service).await;
@@ -101,6 +101,28 @@ async fn the_endpoint_and_the_channels_are_served_over_tls() {
     let stream = files.connect(&service).await;
     let (_, response) = tokio_tungstenite::client_async("wss://localhost/ws", stream).await.unwrap();
     assert_eq!(response.status(), 101);
+}
+
+#[tokio::test]
+async fn half_closed_tls_connection_is_probed_and_its_call_cancelled_once_the_client_is_gone() {
+    let files = Files::new("half-closed");
+    let options = HttpServerOptions { tls: Some(files.tls().unwrap()), ..HttpServerOptions::default() };
+    let limits = ServerLimits { stream_after: Duration::from_secs(600), ..ServerLimits::default() };
+    let service = Service::start_with(options, limits).await;
+    let message = modern(1, "tools/call", json!({ "name": "wait" })).to_string();
+    let head = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAccept: application/json, \
+                text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: wait\r\n";
+    let mut stream = files.connect(&service).await;
+    let request = format!("{head}Content-Length: {}\r\n\r\n{message}", message.len());
+    stream.write_all(request.as_bytes()).await.unwrap();
+    service.waiting.are(1).await;
+    stream.shutdown().await.unwrap();
+    let mut seen = vec![0; b"HTTP/1.1 100 Continue\r\n\r\n".len() * 2];
+    within(stream.read_exact(&mut seen)).await.unwrap();
+    assert_eq!(seen, b"HTTP/1.1 100 Continue\r\n\r\n".repeat(2));
+    service.waiting.are(1).await;
+    drop(stream);
+    service.waiting.are(0).await;
 }
 
 #[tokio::test]

@@ -35,7 +35,7 @@ pub(crate) async fn connect(
 }
 
 /// Reads until the server closes; returns its code.
-async fn close_code(socket: &mut Socket) -> u16 {
+pub(crate) async fn close_code(socket: &mut Socket) -> u16 {
     loop {
         match within(socket.next()).await {
             Some(Ok(Message::Close(frame))) => return frame.unwrap().code.into(),
@@ -134,24 +134,4 @@ async fn stopping_does_not_wait_for_a_websocket_peer_to_close() {
     service.waiting.are(1).await;
     service.host.shutdown().stop();
     assert_eq!(service.ended().await, DrainOutcome::Aborted(1));
-}
-
-#[tokio::test]
-async fn websockets_and_sse_streams_count_as_sessions_of_their_principal() {
-    let mut options = HttpServerOptions::default();
-    options.session_limits.total = 2;
-    let service = Service::start_with(options, ServerLimits::default()).await;
-    let (first, _) = connect(&service, None).await.unwrap();
-    let _stream = crate::transport_link::open_sse(service.address, &[]).await;
-    assert_eq!(connect(&service, None).await.err(), Some(429));
-    let (refused, headers) = status(service.address, to(service.address, "GET", "/sse"), "").await;
-    assert_eq!((refused.as_u16(), headers["retry-after"].to_str().unwrap()), (429, "1"));
-    drop(first);
-    within(async {
-        while service.endpoint.channels() != 1 {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await;
-    assert!(connect(&service, None).await.is_ok());
 }

@@ -92,7 +92,7 @@ impl Pair {
         let of_stream = |sent: &&Sent| sent.session == session && sent.event.id.stream.0 == stream;
         let last = self.sent.iter().rev().find(of_stream).map_or(0, |sent| sent.event.id.seq);
         let id = EventId { stream: StreamId(stream), seq: last + gap };
-        // The data says where the event belongs, so that one in the wrong place is seen.
+        // The data names the stream and the position of the event, so that the test finds misplaced events.
         let mut data = format!("{session}/{id}:").into_bytes();
         data.resize(size, b'.');
         let event = StreamEvent { id, data: Bytes::from(data) };
@@ -140,7 +140,7 @@ impl Pair {
         EventReplay::Events(self.sent.iter().filter(followed).map(|sent| sent.event.clone()).collect())
     }
 
-    /// Asks for every position that was ever sent, and for the places between them.
+    /// Requests a replay from every position that was ever sent, and from the positions between them.
     fn check_replays(&self, total: Total) -> Result<(), TestCaseError> {
         for position in &self.sent {
             let session = self.id(position.session);

@@ -13,7 +13,7 @@ use std::task::{Context, Poll, Waker};
 use trunkline_protocol::{RawJson, Revision};
 use trunkline_session::{Principal, SessionId, SessionRecord, StoreError, Timestamp};
 
-/// Returns the answer of a store in memory, whose futures are ready at once.
+/// Returns the result of a store in memory; its futures are ready at once.
 #[track_caller]
 fn now_ready<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {

@@ -37,7 +37,7 @@ fn live_value_is_returned_only_to_its_owner_and_dropped_once() {
     assert_eq!(bags.count(), 0);
 }
 
-/// Uses the table when it goes, as a value may whose `Drop` cleans up after itself.
+/// Uses the table when it is dropped, like a value with a `Drop` that removes others.
 struct Nosy(Arc<LiveStates>, Arc<AtomicUsize>);
 
 impl Drop for Nosy {

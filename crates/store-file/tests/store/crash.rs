@@ -1,4 +1,4 @@
-//! A process under load that is killed at any point: what it was told is stored is there, and what is deleted is not.
+//! A process under load that is killed at any point: what it acknowledged is there, and what was deleted is not.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{BufRead as _, BufReader, Write as _};

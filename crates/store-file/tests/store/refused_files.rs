@@ -69,7 +69,7 @@ async fn newer_format_is_refused_with_a_clear_error() {
 }
 
 #[test]
-fn file_that_is_no_store_is_refused_and_kept() {
+fn foreign_file_is_rejected_and_left_unchanged() {
     let (folder, path) = folder();
     let keys = keys(folder.path(), "one");
     let text = "not a database ".repeat(1000);

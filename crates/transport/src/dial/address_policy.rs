@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_may_refer_only_to_public_addresses_and_its_own_network() {
+    fn server_may_refer_only_to_public_addresses_and_its_own_network() {
         let address = |text: &str| text.parse::<IpAddr>().unwrap();
         let table = [
             ("8.8.8.8", ["1.1.1.1"].as_slice(), ["127.0.0.1", "10.0.0.1", "169.254.169.254"].as_slice()),

@@ -32,7 +32,7 @@ async fn response_before_the_end_of_the_request_is_received() {
 }
 
 #[tokio::test]
-async fn a_large_body_arrives_whole_behind_its_head() {
+async fn large_body_arrives_whole_after_its_head() {
     let url = serve(|_, mut stream| async move {
         let (mut head, mut byte) = (Vec::new(), [0]);
         while !head.ends_with(b"\r\n\r\n") {

@@ -11,7 +11,7 @@ use crate::scripted::{LONG, Seen, client, direct, post, read_request, serve, wri
 const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 
 #[tokio::test]
-async fn a_connection_is_used_again_once_its_response_was_read() {
+async fn connection_is_reused_once_its_response_was_read() {
     let url = serve(|number, mut stream| async move {
         while !read_request(&mut stream).await.is_empty() {
             let body = number.to_string();
@@ -26,7 +26,7 @@ async fn a_connection_is_used_again_once_its_response_was_read() {
         assert_eq!(response.body.read_all(10).await.unwrap(), "0");
         assert_eq!(client.idle(), 1);
     }
-    // A response that nobody reads to its end takes its connection with it.
+    // A response that is dropped before its end closes its connection.
     drop(client.send(&post(&client, &url, "{}")).await.unwrap());
     assert_eq!(client.idle(), 0);
     let mut response = client.send(&post(&client, &url, "{}")).await.unwrap();
@@ -265,7 +265,7 @@ async fn endless_body_uses_at_most_the_limit() {
 }
 
 #[tokio::test]
-async fn a_redirect_is_a_response_and_is_not_followed() {
+async fn redirect_is_returned_and_not_followed() {
     let seen = Seen::default();
     let url = serve({
         let seen = seen.clone();

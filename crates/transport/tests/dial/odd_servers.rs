@@ -1,4 +1,4 @@
-//! Servers that answer too early, or say more than they were asked.
+//! Servers that respond too early, or send more than the response.
 
 use std::io::{Read as _, Write as _};
 use std::sync::Arc;
@@ -65,7 +65,7 @@ async fn early_error_response_of_a_server_that_stops_reading_is_received() {
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let mut stream = stream.unwrap();
-            // Nobody is there any more when the test is over.
+            // The client is gone when the test is over.
             let _ = stream.read_exact(&mut [0; 100]);
             let _ = write!(stream, "HTTP/1.1 413 Too Large\r\ncontent-length: 2\r\n\r\nno");
         }

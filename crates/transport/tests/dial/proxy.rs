@@ -50,7 +50,7 @@ async fn proxied_plain_request_has_absolute_form_and_proxy_credentials() {
 
 #[tokio::test]
 async fn tls_and_websocket_connections_tunnel_through_the_proxy() {
-    // The proxy takes the client to this server, whatever it asked for.
+    // The proxy connects the client to this server, whatever the requested address.
     let server = serve(|_, mut stream| async move {
         let request = read_request(&mut stream).await;
         assert!(!request.contains("proxy-authorization"), "{request}");

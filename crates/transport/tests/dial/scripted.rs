@@ -1,4 +1,4 @@
-//! Servers that say what they are told to say.
+//! Scripted servers.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

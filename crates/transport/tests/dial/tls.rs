@@ -15,7 +15,7 @@ use trunkline_transport::http::{
 
 use crate::scripted::{LONG, read_request, serve};
 
-/// A server with a certificate that nobody's authority signed, and the file that makes it trusted.
+/// A server with a self-signed certificate, and the file that makes it trusted.
 async fn server() -> (Url, PathBuf) {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let file = std::env::temp_dir().join(format!("trunkline-dial-{}.pem", unique()));

@@ -9,7 +9,7 @@ fn ws(url: &Url) -> Url {
     url.to_full_string().replacen("http://", "ws://", 1).parse().unwrap()
 }
 
-/// Returns what a request says in a header.
+/// Returns the value of a header of a request.
 fn header<'a>(request: &'a str, name: &str) -> &'a str {
     let line = request.lines().find(|line| line.to_ascii_lowercase().starts_with(name)).unwrap();
     line.split_once(": ").unwrap().1

@@ -19,7 +19,7 @@ const LEGACY: &str = "2025-11-25";
 const MODERN: &str = "2026-07-28";
 
 impl Caller {
-    /// Makes a legacy client, whose session is open, and a modern one.
+    /// Makes a legacy client with an open session, and a modern one.
     pub(crate) async fn both(
         host: &Host,
         capabilities: Value,
@@ -49,12 +49,12 @@ impl Caller {
         self.service.handle(self.request(&ready)).await;
     }
 
-    /// Calls a tool, and answers with `said` whatever it asks.
+    /// Calls a tool, and responds with `said` to every input request.
     pub(crate) async fn call(&mut self, tool: &str, arguments: &Value, said: &Value) -> Value {
         self.call_with(tool, arguments, &|_| said.clone()).await
     }
 
-    /// Calls a tool, and answers what it asks by the parameters of the question.
+    /// Calls a tool, and responds to its input requests by their parameters.
     pub(crate) async fn call_with(
         &mut self,
         tool: &str,
@@ -79,7 +79,7 @@ impl Caller {
         }
     }
 
-    /// Sends a request and answers what the server asks on its stream, up to the answer.
+    /// Sends a request and responds to the input requests on its stream, up to the response.
     async fn exchange(&self, call: &Value, said: &impl Fn(&Value) -> Value) -> Value {
         let mut body = self.service.handle(self.request(call)).await.into_body();
         let mut text = String::new();

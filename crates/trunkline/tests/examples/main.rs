@@ -1,4 +1,4 @@
-//! The examples do what they say.
+//! The examples work as their documentation describes.
 
 #[cfg(test)]
 mod caller;
@@ -54,7 +54,7 @@ mod tests {
     const KEY: &str = "sk-sentinel-0123456789";
 
     #[tokio::test]
-    async fn the_workspace_analyzer_says_what_is_known_of_the_caller() {
+    async fn workspace_analyzer_reports_the_caller() {
         let host = workspace_analyzer::server().host(workspace_analyzer::options()).unwrap();
         let roots = json!([{ "uri": "file:///workspace/project1" }, { "uri": "file:///workspace/project2" }]);
         let arguments = json!({ "analysis_type": "quick" });
@@ -144,13 +144,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_key_of_the_caller_is_used_and_never_seen() {
+    async fn caller_key_is_used_and_never_repeated() {
         let host = api_key::server().host(api_key::options()).unwrap();
         for (variable, fails, part) in
             [(None, true, "API_KEY not set"), (Some(("x-env-api-key", KEY)), false, "bytes")]
         {
             for mut caller in Caller::both(&host, json!({}), variable).await {
-                // Whoever calls may know the key, and even then it is not repeated to the model.
+                // The caller may know the key, and even then it is not repeated to the model.
                 let arguments = json!({ "prompt": format!("hello {KEY}") });
                 let answer = caller.call("ask_service", &arguments, &Value::Null).await;
                 assert_eq!(answer["result"]["isError"] == true, fails, "{answer}");
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_smallest_server_of_the_readme_adds() {
+    async fn smallest_readme_server_adds() {
         // The examples are built with the tests, beside them.
         let tests = std::env::current_exe().unwrap();
         let example = tests.ancestors().nth(2).unwrap().join("examples").join("tool");
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_demo_of_the_guide_adds_greets_and_says_what_it_is() {
+    async fn guide_demo_serves_tool_prompt_and_resource() {
         let client = trunkline::Client::connect(demo::server()).await.unwrap();
         assert_eq!(client.server().identity.as_ref().unwrap().version, env!("CARGO_PKG_VERSION"));
         assert_eq!(client.call("add", json!({ "a": 2, "b": 3 })).await.unwrap().text(), "5");
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_question_of_the_guide_is_asked_before_the_flight_is_booked() {
+    async fn guide_booking_elicits_before_booking() {
         let host = book::server().host(trunkline::HostOptions::default()).unwrap();
         for (seat, booked) in [("Window", "at the window"), ("Aisle", "on the aisle")] {
             for mut caller in Caller::both(&host, json!({ "elicitation": {} }), None).await {
@@ -194,10 +194,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_client_of_four_lines_says_what_the_server_says() {
+    async fn client_example_returns_the_server_text() {
         use trunkline::prelude::*;
 
-        /// Says what it is told.
+        /// Returns its argument.
         #[tool]
         async fn echo(message: String) -> String {
             message
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_voice_is_heard_where_there_is_sound_and_read_where_there_is_none() {
+    async fn voice_example_falls_back_to_text() {
         use trunkline::transport::Channel as _;
 
         let host = voice::server().host(trunkline::HostOptions::default()).unwrap();
@@ -233,11 +233,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_model_of_a_caller_calls_tools_until_it_knows_the_answer() {
+    async fn sampling_loop_ends_with_an_answer() {
         let host = sampling_tools::server().host(sampling_tools::options()).unwrap();
         let wish = |id: &str, item: &str| json!({ "type": "tool_use", "id": id, "name": "price", "input": { "item": item } });
         let said = |content: Value, stop: &str| json!({ "role": "assistant", "model": "small", "content": content, "stopReason": stop });
-        // The model asks for three prices in one message, and answers by what it was told in the next.
+        // The model calls the tool three times in one message, and uses the results in the next.
         let model = |question: &Value| {
             let messages = question["messages"].as_array().unwrap();
             assert_eq!(question["tools"][0]["name"], "price");
@@ -272,14 +272,14 @@ mod tests {
         }
     }
 
-    /// Returns why a tool was not run: in the legacy era the model is told, in the modern one the client.
+    /// Returns why a tool was not run: in the legacy era a result for the model, in the modern one an error.
     fn refusal(answer: &Value) -> &str {
         let told = answer["result"]["content"][0]["text"].as_str();
         told.or(answer["error"]["message"].as_str()).unwrap()
     }
 
     #[tokio::test]
-    async fn the_sampling_tool_says_what_the_model_of_its_caller_said() {
+    async fn sampling_tool_returns_the_model_reply() {
         let host = sampling::server().host(sampling::options()).unwrap();
         let said = json!({
             "role": "assistant", "model": "small", "content": { "type": "text", "text": "It is short." },

@@ -65,7 +65,7 @@ impl Counter {
 }
 
 #[tokio::test]
-async fn the_methods_of_a_block_are_parts_that_share_the_value() {
+async fn methods_of_a_block_share_its_value() {
     let server = Server::new("test").with(Counter::new());
     assert_eq!(call(&server, "add", json!({})).await, json!(1));
     assert_eq!(call(&server, "add", json!({ "by": 4 })).await, json!(5));
@@ -87,7 +87,7 @@ async fn the_methods_of_a_block_are_parts_that_share_the_value() {
 }
 
 #[tokio::test]
-async fn a_program_can_keep_the_value_and_call_its_methods() {
+async fn program_can_keep_the_value_and_call_its_methods() {
     let counter = Arc::new(Counter::new());
     let server = Server::new("test").with(counter.clone());
     assert_eq!(counter.add(3).await, 3);
@@ -109,7 +109,7 @@ where
 }
 
 #[tokio::test]
-async fn the_type_of_a_block_may_be_generic() {
+async fn type_of_a_block_may_be_generic() {
     let server = Server::new("test").with(Shown(7));
     assert_eq!(call(&server, "show", json!({})).await, json!("7"));
     assert_eq!(only(&server, "tools/list", "tools").await["name"], "show");

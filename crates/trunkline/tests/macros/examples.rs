@@ -10,10 +10,10 @@ mod add;
 mod greeting;
 
 #[tokio::test]
-async fn the_greeting_greets() {
+async fn greeting_example_greets() {
     let server = greeting::server();
     let described = only(&server, "prompts/list", "prompts").await;
-    let arguments = json!([{ "name": "name", "description": "Whom to greet.", "required": true }]);
+    let arguments = json!([{ "name": "name", "description": "The name to greet.", "required": true }]);
     assert_eq!(described["arguments"], arguments);
     let params = json!({ "name": "greeting", "arguments": { "name": "Ann" } });
     let greeted = request(&server, "prompts/get", params).await;
@@ -23,7 +23,7 @@ async fn the_greeting_greets() {
 }
 
 #[tokio::test]
-async fn the_typed_tool_adds() {
+async fn typed_tool_example_adds() {
     let server = add::server();
     let described = only(&server, "tools/list", "tools").await;
     let first = json!({ "type": "integer", "description": "The first number." });

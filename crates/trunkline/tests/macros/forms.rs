@@ -50,7 +50,7 @@ fn read<T: Form>(content: Value) -> Result<T, String> {
 }
 
 #[test]
-fn a_struct_becomes_a_form_of_its_fields_in_order() {
+fn struct_becomes_a_form_with_its_fields_in_order() {
     let colours = json!([{ "const": "blue", "title": "Like the sky" }, { "const": "Red", "title": "Rosso" }]);
     assert_eq!(
         schema::<Order>(),
@@ -126,7 +126,7 @@ fn answers_that_do_not_fit_name_the_field() {
 }
 
 #[test]
-fn an_enum_is_a_form_of_one_choice() {
+fn enum_becomes_a_form_with_one_choice() {
     let choices = json!([{ "const": "blue", "title": "Like the sky" }, { "const": "Red", "title": "Rosso" }]);
     let choice = json!({ "type": "string", "oneOf": choices, "description": "Which colour?" });
     let expected = json!({ "type": "object", "properties": { "choice": choice }, "required": ["choice"] });

@@ -30,7 +30,7 @@ fn hello() -> Result<&'static str, ToolError> {
 }
 
 #[tokio::test]
-async fn a_function_becomes_a_prompt_with_its_arguments_in_order() {
+async fn function_becomes_a_prompt_with_its_arguments_in_order() {
     let server = Server::new("test").with(letter);
     let expected = json!({
         "name": "letter",

@@ -50,7 +50,7 @@ fn accept(content: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn questions_are_asked_in_one_round_before_the_body() {
+async fn form_parameters_are_elicited_in_one_round() {
     let server = Server::new("test").with(book);
     let described = only(&server, "tools/list", "tools").await;
     let day = json!({ "day": { "type": "string" } });
@@ -74,7 +74,7 @@ async fn questions_are_asked_in_one_round_before_the_body() {
 }
 
 #[tokio::test]
-async fn a_caller_that_cannot_be_asked_is_told_what_is_missing() {
+async fn missing_elicitation_capability_is_named() {
     let server = Server::new("test").with(book);
     let refused = server.call("book", json!({ "day": "Monday" })).await.unwrap_err();
     assert!(refused.to_string().contains("elicitation"), "{refused}");

@@ -26,7 +26,7 @@ async fn ids(_: String, _: BTreeMap<String, String>) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_uri_without_variables_makes_a_resource() {
+async fn uri_without_variables_makes_a_resource() {
     let server = Server::new("test").with(about);
     let expected = json!({
         "uri": "demo://about",
@@ -42,7 +42,7 @@ async fn a_uri_without_variables_makes_a_resource() {
 }
 
 #[tokio::test]
-async fn a_uri_with_variables_makes_a_template() {
+async fn uri_with_variables_makes_a_template() {
     let server = Server::new("test").with(profile);
     let expected = json!({
         "uriTemplate": "users://{id}/profile{?verbose}",

@@ -97,7 +97,7 @@ async fn values_that_can_be_json_are_structured_content_with_a_schema() {
 }
 
 #[tokio::test]
-async fn what_a_tool_can_return_stays_as_it_is() {
+async fn text_content_and_whole_results_pass_unchanged() {
     let server = Server::new("test").with((text, content, whole));
     for (tool, arguments, expected) in [
         ("text", json!({ "fail": false }), "Ulm"),
@@ -109,7 +109,7 @@ async fn what_a_tool_can_return_stays_as_it_is() {
 }
 
 #[tokio::test]
-async fn errors_are_said() {
+async fn handler_errors_become_tool_errors() {
     let server = Server::new("test").with((fallible, aliased, text));
     for (tool, expected) in
         [("fallible", "!lost"), ("aliased", "!the map is wet"), ("text", "!the map is wet")]

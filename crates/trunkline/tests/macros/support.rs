@@ -8,7 +8,7 @@ use trunkline::{HostOptions, Server, StateKeys};
 /// Long enough for any machine, and only ever waited for by a test that fails.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(10);
 
-/// A client of the newest revision that can be asked for forms.
+/// A client of the newest revision that accepts forms.
 pub(crate) struct Client {
     channel: MemoryChannel,
 }

@@ -70,7 +70,7 @@ pub(crate) mod inner {
 }
 
 #[tokio::test]
-async fn a_function_becomes_a_tool_with_its_schema() {
+async fn function_becomes_a_tool_with_its_schema() {
     let server = Server::new("test").with(add);
     let expected = json!({
         "name": "add",
@@ -116,7 +116,7 @@ async fn scopes_are_required_of_callers_with_an_identity() {
 }
 
 #[tokio::test]
-async fn an_argument_that_the_function_does_not_have_is_refused_by_name() {
+async fn unknown_argument_is_refused_by_name() {
     let server = Server::new("test").with(add).with(search);
     for (tool, arguments) in
         [("add", json!({ "a": 2, "b": 3, "c": 4 })), ("search.papers", json!({ "query": "x", "c": 4 }))]
@@ -188,7 +188,7 @@ async fn functions_need_not_be_async_and_may_take_and_return_nothing() {
 }
 
 #[tokio::test]
-async fn the_function_is_a_builder_that_others_see_as_they_saw_the_function() {
+async fn tool_builder_has_the_visibility_of_the_function() {
     let server = Server::new("test").with((factorial, inner::seen().title("Seen")));
     assert_eq!(call(&server, "factorial", json!({ "factorial": 5 })).await, json!(120));
     assert_eq!(call(&server, "seen", json!({})).await, json!(1));

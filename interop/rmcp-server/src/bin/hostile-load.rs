@@ -1,4 +1,4 @@
-//! A client on rmcp in front of a hub with hostile servers: it lists and calls the healthy ones, again and again.
+//! A client on rmcp in front of a hub with hostile servers: it lists and uses the healthy ones, again and again.
 //!
 //! ```text
 //! hostile-load URL SECONDS
@@ -8,10 +8,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use rmcp::ServiceExt as _;
-use rmcp::model::CallToolRequestParams;
+use rmcp::model::{CallToolRequestParams, ReadResourceRequestParams};
 use rmcp::transport::StreamableHttpClientTransport;
 
 const HEALTHY: [&str; 2] = ["good-a__echo", "good-b__echo"];
+
+const RESOURCE_TEXTS: [(&str, &str); 2] =
+    [("menu://today", "Apple cake, carrot cake."), ("recipe://apple", "Bake the apple for an hour.")];
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
@@ -35,9 +38,15 @@ async fn once(url: &str, round: u32) -> anyhow::Result<u32> {
     let client = ().serve(StreamableHttpClientTransport::from_uri(url)).await?;
     // The SDK reads every item into its types, so that one malformed tool would fail the list.
     let tools = client.list_all_tools().await?;
-    client.list_all_resources().await?;
+    let resources = client.list_all_resources().await?;
     client.list_all_resource_templates().await?;
-    client.list_all_prompts().await?;
+    let prompts = client.list_all_prompts().await?;
+    ensure!(resources.iter().any(|resource| resource.uri == "menu://today"), "the menu is not listed");
+    ensure!(prompts.iter().any(|prompt| prompt.name == "shop__toast"), "the prompt is not listed");
+    for (uri, expected) in RESOURCE_TEXTS {
+        let read = client.read_resource(ReadResourceRequestParams::new(uri)).await?;
+        ensure!(format!("{read:?}").contains(expected), "{uri}: {read:?}");
+    }
     for name in HEALTHY {
         ensure!(tools.iter().any(|tool| tool.name == name), "not listed: {name}");
     }

@@ -25,7 +25,7 @@ pub(super) enum CallAnswer {
     Refused(String),
 }
 
-/// One client, connected; it may be told several things at once.
+/// One connected client; it may run several commands at once.
 pub(super) struct ControlledClient {
     pub(super) name: &'static str,
     commands: Mutex<CommandPipe>,
@@ -52,7 +52,7 @@ impl ControlledClient {
         let answered = waiting.clone();
         std::thread::spawn(move || {
             for line in BufReader::new(output).lines().map_while(Result::ok) {
-                // The scripts say more than this to a person who reads along.
+                // The scripts print other lines for human readers.
                 let Ok(said) = serde_json::from_str::<Value>(&line) else { continue };
                 if said.get("connected").is_some() {
                     let _ = connected.send(());

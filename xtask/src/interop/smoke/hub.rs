@@ -51,7 +51,7 @@ impl SmokeHub {
         run::output(run::command(&self.binary).args(words).current_dir(&self.folder))
     }
 
-    /// Reports whether it has said these words in its log.
+    /// Reports whether its log has these words.
     pub(super) fn has_logged(&self, words: &str) -> TaskResult<bool> {
         Ok(fs::read_to_string(&self.log)?.contains(words))
     }
@@ -76,7 +76,7 @@ impl SmokeHub {
         Ok(fs::write(self.folder.join("mcp.json"), text)?)
     }
 
-    /// Returns the processes below the hub whose command line holds the words.
+    /// Returns the processes below the hub with these words in their command line.
     pub(super) fn children(&self, words: &str) -> Vec<u32> {
         descendants(self.running.id()).into_iter().filter(|id| command_line(*id).contains(words)).collect()
     }

@@ -1,4 +1,4 @@
-//! What the clients do meanwhile: calls whose results can belong to no other call.
+//! The calls of the clients meanwhile, with results that can belong to no other call.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -112,7 +112,7 @@ fn unclear(job: &ExpectedCall, why: &str) -> bool {
     !why.contains(job.server)
 }
 
-/// Works until told to stop, one call after the other.
+/// Makes one call after the other until it is stopped.
 pub(super) fn run_calls(client: &ControlledClient, scratch: &Path, tally: &CallResults, stop: &AtomicBool) {
     for round in 0.. {
         for job in calls_of_round(client.name, round, scratch) {

@@ -56,9 +56,9 @@ mod tests {
     }
 
     #[test]
-    fn the_hub_is_known_however_it_was_put_into_a_client() {
+    fn hub_entries_of_clients_are_recognized() {
         let own = Some("http://127.0.0.1:9000/mcp");
-        for (reach, expected) in [
+        for (location, expected) in [
             (program("/usr/bin/trunkline serve --stdio"), true),
             (program("trunkline serve --stdio --config x"), true),
             (program("trunkline.exe serve"), true),
@@ -72,7 +72,7 @@ mod tests {
             (ServerLocation::Endpoint(RemoteEndpoint::new("http://127.0.0.1:9001/mcp")), false),
             (ServerLocation::Endpoint(RemoteEndpoint::new("https://example.com:7411/mcp")), false),
         ] {
-            let server = ServerConfig::new(ServerName::parse("x").unwrap(), reach);
+            let server = ServerConfig::new(ServerName::parse("x").unwrap(), location);
             assert_eq!(is_own_hub(&server, own), expected, "{server:?}");
         }
     }

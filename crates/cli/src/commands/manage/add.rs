@@ -13,7 +13,7 @@ use trunkline_config::{
 
 use super::file::save;
 use super::{FileArgs, HubArgs};
-use crate::connect::{TargetArgs, print_stdout};
+use crate::connect::{TargetArgs, print_stdout, with_path, with_scheme};
 use crate::exit::{CliFailure, ExitReason, print_stderr};
 use crate::trust::trust_written;
 use crate::values::{EnvOption, HeaderOption, SecretSource, parse_bearer, parse_duration};
@@ -134,24 +134,32 @@ fn server(args: &AddArgs) -> Result<ServerConfig, CliFailure> {
         }
     };
     let name = ServerName::parse(name).map_err(|error| usage(format!("`{name}`: {error}")))?;
-    let reach = match target {
+    let location = match target {
         None => ServerLocation::Program(program(&args.target.command, args)?),
         Some(target) => match target.parse::<Target>() {
             Ok(Target::Url(_)) => ServerLocation::Endpoint(endpoint(target, args)?),
-            Ok(_) => {
-                let failure = usage(format!("`{target}` is not a URL"));
-                return Err(
-                    failure.hint(format!("put a command after --: `trunkline add {name} -- {target}`"))
-                );
-            }
+            Ok(_) => return Err(usage(format!("`{target}` is not a URL")).hint(url_hint(&name, target))),
             Err(error) => return Err(usage(format!("`{target}`: {error}"))),
         },
     };
-    let mut server = ServerConfig::new(name, reach);
+    let mut server = ServerConfig::new(name, location);
     server.enabled = !args.disabled;
     server.required = args.required;
     server.timeout = args.timeout;
     Ok(server)
+}
+
+/// Returns what was probably meant by a word that is not a URL.
+fn url_hint(name: &ServerName, word: &str) -> String {
+    let host = word.split('/').next().unwrap_or_default();
+    let is_host = |c: char| c.is_ascii_alphanumeric() || c == '.' || c == '-';
+    let is_name = host.contains('.') && !host.starts_with('.') && host.chars().all(is_host);
+    let secure = || is_name.then(|| format!("https://{}", with_path(word)));
+    let command = format!("`trunkline add {name} -- {word}`");
+    match with_scheme(word).or_else(secure) {
+        Some(url) => format!("did you mean `{url}`? A command goes after --: {command}"),
+        None => format!("put a command after --: {command}"),
+    }
 }
 
 fn program(command: &[OsString], args: &AddArgs) -> Result<LocalProgram, CliFailure> {

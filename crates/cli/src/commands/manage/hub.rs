@@ -7,7 +7,7 @@ use crate::admin::{AdminClient, AdminError, ServerState};
 use crate::exit::{CliFailure, ExitReason};
 use crate::terminal::escape_line;
 
-/// Which hub is meant, if not the one that runs from the file.
+/// The hub to manage, unless it is the one of the file.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct HubArgs {
     /// Admin socket of the hub, if not the default
@@ -43,8 +43,8 @@ impl HubArgs {
             failure.or_hint(format!("{} was changed, but the running hub was not", config.display()))
         };
         let Some(hub) = self.find(config).map_err(unheard)? else { return Ok(HubUpdateResult::NotRunning) };
-        let told = change(&hub).and_then(|()| hub.status());
-        let servers = told.map_err(|error| unheard(error.into()))?;
+        let status = change(&hub).and_then(|()| hub.status());
+        let servers = status.map_err(|error| unheard(error.into()))?;
         let known = servers.into_iter().find(|known| known.name == server);
         Ok(known.map_or(HubUpdateResult::NoSuchServer, |known| HubUpdateResult::Server(Box::new(known))))
     }
@@ -60,7 +60,7 @@ pub(super) fn hub_not_found(config: &Path) -> (String, &'static str) {
     }
 }
 
-/// What a hub that runs from a file made of a change.
+/// How a running hub reacted to a change.
 pub(super) enum HubUpdateResult {
     /// No hub was found.
     NotRunning,

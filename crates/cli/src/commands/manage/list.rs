@@ -7,6 +7,7 @@ use trunkline_config::ConfigFile;
 use super::hub::hub_not_found;
 use super::{FileArgs, HubArgs};
 use crate::admin::ServerState;
+use crate::config_failure::config_failure;
 use crate::configured_commands::ConfiguredCommands;
 use crate::connect::print_stdout;
 use crate::exit::{CliFailure, print_stderr};
@@ -42,7 +43,13 @@ fn list(args: &ServersArgs) -> Result<(), CliFailure> {
     let report = args.hub.find(&path)?.map(|hub| hub.report()).transpose()?;
     let servers = match &report {
         Some(report) => report.servers.clone(),
-        None => states_from_file(&args.file.read_expanded()?),
+        None => {
+            let file = args.file.read_expanded()?;
+            if let Some(problem) = file.missing_servers() {
+                return Err(config_failure(&[problem]));
+            }
+            states_from_file(&file)
+        }
     };
     if args.file.json {
         let hub = report.as_ref().map(|hub| {
@@ -60,7 +67,9 @@ fn list(args: &ServersArgs) -> Result<(), CliFailure> {
                 path.display(),
                 escape_line(place)
             ));
-            hub.collisions.iter().for_each(|told| print_stderr(&format!("{}\n", escape_line(told))));
+            hub.collisions
+                .iter()
+                .for_each(|collision| print_stderr(&format!("{}\n", escape_line(collision))));
             servers.iter().for_each(|server| print_problems(server, args.verbose));
         }
         None => {

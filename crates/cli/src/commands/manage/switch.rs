@@ -66,8 +66,8 @@ fn set_enabled(name: &str, file: &FileArgs, hub: &HubArgs, on: bool) -> Result<(
         (false, false) => "already disabled",
     };
     if file.json {
-        let told = json!({ "server": name, "done": done, "file": path, "hub": heard.to_json() });
-        return print_stdout(&format!("{told}\n"));
+        let report = json!({ "server": name, "done": done, "file": path, "hub": heard.to_json() });
+        return print_stdout(&format!("{report}\n"));
     }
     print_stderr(&format!("`{name}` is {done} in {}; {}\n", path.display(), heard.to_text()));
     Ok(())

@@ -13,10 +13,11 @@ use crate::trust::{TrustStore, items_of, list_items, trust_items};
 /// Trust a config file, so that `serve` may start its commands
 #[derive(Debug, Args)]
 #[command(after_help = "\
-`trunkline serve` starts the commands of a file only if you trust them. It asks
-once at a terminal; this command does the same without starting anything. It
-covers the commands as they are now: new and changed ones must be trusted again.
-A hub running from the file applies the change.
+`trunkline serve` starts the commands of a file, and uses its files, addresses
+and variables, only if you trust them. It asks once at a terminal; this command
+does the same without starting anything. It covers the commands and settings as
+they are now: new and changed ones must be trusted again. A hub running from the
+file applies the change.
 
 Examples:
   trunkline trust
@@ -62,7 +63,7 @@ fn trust(args: &TrustArgs) -> Result<(), CliFailure> {
     }
     let path = path.display();
     if items.is_empty() {
-        print_stderr(&format!("{path} has no commands and needs no trust\n"));
+        print_stderr(&format!("{path} has nothing that needs trust\n"));
         return Ok(());
     }
     let reloaded = if is_running { "; the running hub has reloaded it" } else { "" };

@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn the_banner_fits_80_columns() {
+    fn banner_fits_80_columns() {
         for address in ["127.0.0.1:7411", "255.255.255.255:65535", "[::1]:7411"] {
             for token in [false, true] {
                 for line in banner(address, token).lines() {
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn the_snippet_is_json_and_holds_the_url() {
+    fn client_snippet_is_json_with_the_url() {
         for token in [false, true] {
             let text = banner("0.0.0.0:7411", token);
             let snippet = text.split_once("mcp.json:\n").unwrap().1;

@@ -11,6 +11,7 @@ use trunkline_server::http::{HttpService, IncomingRequest, McpResponseBody, Serv
 use trunkline_hub::UserLogins;
 
 use super::gateway::Gateway;
+use crate::process_counter::ProcessCounter;
 use crate::signals::ProcessShutdown;
 
 /// The path that answers as long as the process does.
@@ -84,7 +85,9 @@ impl HealthProbes {
         }
         let (status, kind, body) = match parts.uri.path() {
             LIVENESS_PATH => (StatusCode::OK, "text/plain", "ok".to_owned()),
-            METRICS_PATH => (StatusCode::OK, Metrics::CONTENT_TYPE, self.metrics.text()),
+            METRICS_PATH => {
+                (StatusCode::OK, Metrics::CONTENT_TYPE, self.metrics.text() + &ProcessCounter::metrics())
+            }
             _ => {
                 let (ready, report) = self.readiness();
                 let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };

@@ -42,8 +42,8 @@ pub(super) async fn serve(
     let InboundAuth { authenticator, protected_resource, tokens, table } =
         InboundAuth::new(args, settings, serving.logins.as_ref())?;
     let tls = args.tls()?;
-    let has_secret_files = args.has_secret_files() || has_auth;
-    let hangups = has_secret_files.then(super::install_hangups).transpose()?;
+    // Handled even if nothing is to be read again: the default action of the signal ends the process.
+    let hangups = super::install_hangups()?;
     let addresses = permitted_addresses(args, has_auth, "--http", wanted)?;
     let port_file = args.port_file.as_deref().map(claim_port_file).transpose()?;
     let (listener, address) = listen(wanted, "--http", &addresses).await?;

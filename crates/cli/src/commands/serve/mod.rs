@@ -3,7 +3,7 @@
 //! # Invariants
 //!
 //! - The first signal closes standalone streams with their result; a second one ends the process at once:
-//!   `standalone_stream_is_closed_with_its_result_on_the_first_signal`, `a_second_signal_during_drain_exits_immediately`.
+//!   `standalone_stream_is_closed_with_its_result_on_the_first_signal`, `second_signal_during_drain_exits_immediately`.
 
 mod auth;
 mod backend;
@@ -27,7 +27,6 @@ use std::time::Duration;
 use tokio::runtime::Builder;
 use trunkline_hub::{AnonymousClients, UserLogins};
 use trunkline_server::{Host, HostOptions, Metrics};
-use trunkline_store_file::FileStore;
 
 use self::auth::AuthSettings;
 use self::backend::ServeBackend;
@@ -35,6 +34,8 @@ use self::gateway::Gateway;
 pub(crate) use self::gateway::OWN_SERVER_NAME;
 pub(crate) use self::options::{EdgeArgs, HTTP_HEADING, ServeArgs, is_http_option};
 pub(crate) use self::plan::name_template;
+use self::plan_trust::TrustMode;
+use self::session_store::OpenedStore;
 pub(crate) use self::user_logins::user_logins;
 use crate::audit::AuditLog;
 use crate::exit::{CliFailure, ExitReason};
@@ -62,7 +63,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), CliFailure> {
         let mut options = args.edge.host_options(&shutdown)?;
         let metrics = transport.enable_metrics(&mut options);
         options.env = args.env()?;
-        let store = transport.open_store(&args.edge, &mut options, backend.store_location())?;
+        let store = transport.open_store(&args.edge, &mut options, backend.store_location()).await?;
         let audit = backend.audit(args)?;
         if let Some(audit) = &audit {
             options.layers = options.layers.with(audit.clone());
@@ -119,15 +120,15 @@ impl ServeTransport<'_> {
     ///
     /// # Errors
     /// The store cannot be used.
-    pub(crate) fn open_store(
+    pub(crate) async fn open_store(
         self,
         edge: &EdgeArgs,
         options: &mut HostOptions,
         configured: Option<StoreLocation>,
-    ) -> Result<Option<FileStore>, CliFailure> {
+    ) -> Result<Option<OpenedStore>, CliFailure> {
         let store = match self {
             ServeTransport::Stdio => None,
-            ServeTransport::Http(_) => session_store::open(&edge.http, options, configured)?,
+            ServeTransport::Http(_) => session_store::open(&edge.http, options, configured).await?,
         };
         session_store::attach_states(store.as_ref(), options);
         Ok(store)
@@ -152,9 +153,9 @@ pub(crate) struct PreparedService<'a> {
     pub(crate) shutdown: ProcessShutdown,
     /// How users of a hub log in to its servers.
     logins: Option<UserLogins>,
-    /// What has to be begun once it is served, and followed from then on.
+    /// Tasks to start once the endpoint listens.
     backend: Option<&'a ServeBackend>,
-    store: Option<FileStore>,
+    store: Option<OpenedStore>,
 }
 
 impl<'a> PreparedService<'a> {
@@ -175,7 +176,7 @@ impl<'a> PreparedService<'a> {
     }
 
     /// Sets the store of sessions.
-    pub(crate) fn with_store(self, store: Option<FileStore>) -> Self {
+    pub(crate) fn with_store(self, store: Option<OpenedStore>) -> Self {
         Self { store, ..self }
     }
 
@@ -200,8 +201,12 @@ impl<'a> PreparedService<'a> {
     /// The file of `--auth` cannot be used.
     fn auth_settings(&self) -> Result<Option<AuthSettings>, CliFailure> {
         match &self.edge.http.auth {
-            Some(AuthSource::Config(file)) => AuthSettings::read(file).map(Some),
-            _ => Ok(self.gateway().and_then(|gateway| gateway.plan().auth.clone())),
+            // The operator names the file for this table.
+            Some(AuthSource::Config(file)) => AuthSettings::read(file, TrustMode::Granted).map(Some),
+            _ => Ok(self.gateway().and_then(|gateway| {
+                let settings = gateway.plan().auth.clone()?;
+                Some(settings.with_trust(gateway.trust_mode()))
+            })),
         }
     }
 

@@ -74,7 +74,7 @@ pub(crate) struct ServeArgs {
     #[arg(verbatim_doc_comment, long, value_name = "NAME", value_parser = parse_variable_name)]
     pub(super) env: Vec<String>,
     /// Listen on HOST:PORT, :PORT or PORT (0: any)
-    #[arg(long = "http", value_name = "ADDR", default_value = "127.0.0.1:7411", help_heading = HTTP_HEADING)]
+    #[arg(long = "http", alias = "port", value_name = "ADDR", default_value = "127.0.0.1:7411", help_heading = HTTP_HEADING)]
     pub(super) address: ListenAddress,
     #[command(flatten)]
     pub(super) edge: EdgeArgs,
@@ -165,13 +165,15 @@ pub(crate) struct HttpArgs {
     #[arg(long, value_name = "N", default_value = "10000")]
     pub(super) max_sessions: NonZero<usize>,
     /// Key file (32 bytes or more) that lets calls waiting for input survive
-    /// a restart and seals a --store file; repeatable: the first key
-    /// encrypts, all keys can decrypt.
+    /// a restart and seals a --store; repeatable: the first key encrypts,
+    /// all keys can decrypt. Processes that share a store share the keys.
     /// The files are read again when they change and on SIGHUP
     #[arg(verbatim_doc_comment, long, value_name = "FILE")]
     pub(super) state_key: Vec<PathBuf>,
-    /// Where sessions are stored: memory, or file:PATH to keep them when
-    /// the process restarts; a file needs --state-key [default: memory]
+    /// Where sessions are stored: memory, file:PATH to keep them when the
+    /// process restarts, or redis://HOST or rediss://HOST (TLS) to share
+    /// them with other processes; a file and Redis need --state-key
+    /// [default: memory]
     #[arg(verbatim_doc_comment, long, value_name = "STORE")]
     pub(super) store: Option<StoreLocation>,
     /// Also serve /metrics, /healthz and /readyz on this address; off

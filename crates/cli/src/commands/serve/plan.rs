@@ -62,7 +62,8 @@ pub(super) struct AuditTable {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct StoreTable {
-    /// Where sessions are stored: `memory` or `file:PATH`, relative to the folder of the configuration.
+    /// Where sessions are stored: `memory`, `file:PATH`, relative to the folder of the configuration, or the URL of a Redis that
+    /// several processes share: `redis://` or `rediss://`, with `+sentinel` or `+cluster`.
     location: Option<String>,
 }
 
@@ -199,7 +200,12 @@ fn store_location(
     problems: &mut Vec<ConfigProblem>,
 ) -> Option<StoreLocation> {
     let read = section.read::<StoreTable>().and_then(|table| {
-        let parsed = table.location.map(|location| location.parse::<StoreLocation>()).transpose();
+        let parse = |location: String| {
+            let location = location.parse::<StoreLocation>()?;
+            location.check()?;
+            Ok::<_, String>(location)
+        };
+        let parsed = table.location.map(parse).transpose();
         parsed.map_err(|error| section.problem(&["location"], error))
     });
     let location = read.map_err(|problem| problems.push(problem)).ok().flatten()?;

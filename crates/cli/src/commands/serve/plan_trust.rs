@@ -9,7 +9,7 @@ use crate::exit::CliFailure;
 use crate::terminal::escape_line;
 use crate::trust::{self, TrustItem, TrustSubject};
 
-/// Whether what a file starts has to be trusted first.
+/// Whether the commands of a file need trust first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TrustMode {
     /// The user is prompted once, and the answer is stored.
@@ -28,7 +28,9 @@ impl ServePlan {
             return Ok(self);
         }
         let untrusted = trust::untrusted_items(&self.file);
-        let is_used = |item: &TrustItem| item.enabled && self.excluded(&item.name).is_none();
+        let is_excluded =
+            |item: &TrustItem| self.excluded(&item.name).is_some() && item.is_server(&item.name);
+        let is_used = |item: &TrustItem| item.enabled && !is_excluded(item);
         if !untrusted.iter().any(is_used) {
             return Ok(self.without_untrusted(mode, None));
         }
@@ -47,10 +49,7 @@ impl ServePlan {
         };
         let path = self.file.path().display().to_string();
         for mut server in mem::take(&mut self.servers) {
-            let is_it = |item: &&TrustItem| {
-                item.subject != TrustSubject::Command && server.name == item.name.as_str()
-            };
-            if !untrusted.iter().any(|item| is_it(&item)) {
+            if !untrusted.iter().any(|item| item.is_server(server.name.as_str())) {
                 self.servers.push(server);
                 continue;
             }
@@ -76,6 +75,30 @@ impl ServePlan {
             );
             self.described = before.map(|plan| Arc::clone(&plan.described)).unwrap_or_default();
         }
+        let settings = untrusted.iter().filter(|item| item.subject == TrustSubject::Setting);
+        let names: Vec<&str> = settings.map(|item| item.name.as_str()).collect();
+        if !names.is_empty() {
+            let names = names.join(", ");
+            tracing::warn!(
+                "not trusted and without effect: new or changed {names}; review {path}, then run `trunkline trust {path}`"
+            );
+        }
+        names.iter().for_each(|name| self.keep_setting(name, before));
         self
+    }
+
+    /// Replaces a setting that is not trusted by the one that the hub has.
+    fn keep_setting(&mut self, name: &str, before: Option<&Self>) {
+        match name {
+            "[audit]" => self.audit = before.map(|plan| plan.audit.clone()).unwrap_or_default(),
+            "[auth]" => self.auth = before.and_then(|plan| plan.auth.clone()),
+            "[vault]" => self.vault = before.and_then(|plan| plan.vault.clone()),
+            "[store]" => self.store = before.and_then(|plan| plan.store.clone()),
+            "[serve]" => self.serve = before.map(|plan| plan.serve.clone()).unwrap_or_default(),
+            "[limits]" => self.limits = before.map(|plan| plan.limits).unwrap_or_default(),
+            "[access]" => self.access = before.map(|plan| plan.access.clone()).unwrap_or_default(),
+            // The manifests are served with the commands.
+            _ => self.described = before.map(|plan| Arc::clone(&plan.described)).unwrap_or_default(),
+        }
     }
 }

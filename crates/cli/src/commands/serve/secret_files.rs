@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use trunkline_server::http::{BearerTokens, HttpServerOptions, ServerTls};
 use trunkline_server::{Host, StateKeys};
-use trunkline_store_file::FileStore;
 
 use super::auth::ReloadableAuth;
 use super::options::HttpArgs;
+use super::session_store::OpenedStore;
 use crate::file_watcher::FileWatcher;
 use crate::signals::HangupSignals;
 use crate::terminal::escape_line;
@@ -17,7 +17,7 @@ use crate::terminal::escape_line;
 enum ReloadableSecret {
     Tokens(PathBuf, BearerTokens),
     Certificate { certificate: PathBuf, key: PathBuf, tls: ServerTls },
-    StateKeys(Vec<PathBuf>, Host, Option<FileStore>),
+    StateKeys(Vec<PathBuf>, Host, Option<OpenedStore>),
     Auth(Box<ReloadableAuth>),
 }
 
@@ -27,7 +27,7 @@ impl ReloadableSecret {
             Self::Tokens(path, _) => vec![path.clone()],
             Self::Certificate { certificate, key, .. } => vec![certificate.clone(), key.clone()],
             Self::StateKeys(paths, ..) => paths.clone(),
-            Self::Auth(auth) => vec![auth.path()],
+            Self::Auth(auth) => auth.paths(),
         }
     }
 
@@ -86,7 +86,7 @@ impl SecretFiles {
         auth: Option<ReloadableAuth>,
         options: &HttpServerOptions,
         host: &Host,
-        store: Option<&FileStore>,
+        store: Option<&OpenedStore>,
     ) -> Self {
         let mut secrets = Vec::new();
         secrets.extend(tokens.map(|(path, tokens)| ReloadableSecret::Tokens(path, tokens)));
@@ -104,10 +104,10 @@ impl SecretFiles {
     }
 
     /// Reads the files again whenever they change, and on SIGHUP. It never returns.
-    pub(super) async fn follow(mut self, hangups: Option<HangupSignals>) -> Infallible {
-        let Some(mut hangups) = hangups.filter(|_| !self.secrets.is_empty()) else {
+    pub(super) async fn follow(mut self, mut hangups: HangupSignals) -> Infallible {
+        if self.secrets.is_empty() {
             return std::future::pending().await;
-        };
+        }
         let paths = self.secrets.iter().flat_map(|followed| followed.secret.paths());
         let mut watch = FileWatcher::start(paths.collect());
         loop {

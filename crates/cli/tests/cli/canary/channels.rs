@@ -88,7 +88,7 @@ pub(super) fn exercise_websocket(caller: &CanaryCaller) {
         let refused = caller.send("GET /ws", &[&upgrade[..], &[header]].concat(), "");
         assert!(matches!(refused.status, 400 | 401), "{refused:?}");
     }
-    // What is no message is answered or ends the socket; both are told without it.
+    // A malformed message gets an error response or closes the socket; neither repeats it.
     let endings = [
         (0x1, format!("{{\"secret\": \"{other}\""), "-32700"),
         (0x2, other.clone(), "messages are text"),

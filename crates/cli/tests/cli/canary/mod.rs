@@ -12,7 +12,7 @@ use crate::bare_client::{HttpReply, get, post, send};
 use crate::messages::{call, initialize, initialized, legacy, lines, modern};
 use crate::process::{RunningCommand, file, folder, run, run_with};
 
-/// A secret that says where it entered.
+/// A secret that names where it entered.
 fn canary(place: &str) -> String {
     format!("canary-{place}-5e3f0d9a41c7")
 }
@@ -26,14 +26,14 @@ fn assert_clean(what: &str, text: &str) {
     assert!(leak.is_none(), "{what} tells a secret: {leak:?}");
 }
 
-/// The replies to requests that carry secrets; what a caller said itself may come back to it and to nobody else.
+/// The replies to requests that carry secrets; a caller may get back its own values, and no other caller may.
 struct CanaryCaller {
     address: SocketAddr,
     token: String,
 }
 
 impl CanaryCaller {
-    /// Posts a message whose answer must be clean.
+    /// Posts a message with a response that must have no secret.
     #[track_caller]
     fn post(&self, message: &Value, headers: &[(&str, &str)]) -> HttpReply {
         let reply = self.post_own(message, headers);
@@ -42,7 +42,7 @@ impl CanaryCaller {
         reply
     }
 
-    /// Posts a message whose answer may repeat what it said.
+    /// Posts a message with a response that may repeat the values of the request.
     #[track_caller]
     fn post_own(&self, message: &Value, headers: &[(&str, &str)]) -> HttpReply {
         let mut all = vec![("Authorization", self.token.as_str())];
@@ -84,7 +84,7 @@ fn secrets_never_appear_in_logs_metrics_errors_or_command_lines() {
         running.signal(Signal::TERM);
         let finished = running.wait();
         assert_eq!(finished.code, Some(0), "{}", finished.stderr);
-        // Without this, a log that says nothing would pass.
+        // Without this check, an empty log would pass.
         for said in ["tools/call", "echo", "2025-11-25", "outcome"] {
             assert!(finished.stderr.contains(said), "the log says nothing of {said}: {}", finished.stderr);
         }
@@ -124,7 +124,7 @@ fn process_environment_never_leaks_over_stdio() {
     let messages = [
         initialize(),
         initialized(),
-        // Whoever calls may know the value, and even then it is not repeated to the model.
+        // The caller may know the value, and even then it is not repeated to the model.
         legacy(2, "tools/call", call("echo", json!({ "message": format!("key {allowed}") }))),
         modern(3, "tools/call", call("echo", json!({ "message": format!("key {allowed}") }))),
         modern(4, "tools/call", call(&allowed, json!({}))),
@@ -138,7 +138,7 @@ fn process_environment_never_leaks_over_stdio() {
 }
 
 #[test]
-fn a_secret_in_a_file_that_cannot_be_used_is_not_repeated() {
+fn secret_in_an_invalid_file_is_not_repeated() {
     let folder = folder("canary-files");
     let unnamed = file(&folder, "unnamed", &canary("token-without-a-name"), 0o600);
     let open = file(&folder, "open", &format!("ann {}\n", canary("token-for-everybody")), 0o644);

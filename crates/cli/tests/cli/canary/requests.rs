@@ -49,13 +49,13 @@ pub(super) fn exercise(caller: &CanaryCaller) -> String {
         caller.send("OPTIONS /mcp", &[("Origin", "http://localhost:3000"), (header, &other)], "");
     }
     exercise_variable(caller);
-    // In arguments that do not fit: what is wrong with them is said without them.
+    // In invalid arguments: the error does not repeat them.
     for arguments in
         [json!({ "message": { "secret": argument } }), json!({ "secret": argument }), json!([argument])]
     {
         caller.post(&modern(2, "tools/call", call("echo", arguments)), &[]);
     }
-    // In arguments that a tool repeats, which a caller may be reminded of, but nobody else told.
+    // In arguments that a tool repeats: only the caller may get them back.
     for (tool, arguments) in [
         ("echo", json!({ "message": argument })),
         ("convert", json!({ "time": argument, "from": argument, "to": argument })),
@@ -87,7 +87,7 @@ pub(super) fn exercise(caller: &CanaryCaller) -> String {
     id
 }
 
-/// Brings a variable that callers may bring, and has a tool repeat it: not even its caller is told.
+/// Sends a variable that callers may set to a tool that repeats it: it is redacted even for its caller.
 fn exercise_variable(caller: &CanaryCaller) {
     let variable = canary("variable");
     let headers = [("X-Env-API_KEY", variable.as_str())];

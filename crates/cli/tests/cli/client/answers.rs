@@ -100,7 +100,7 @@ fn roots_are_those_of_the_command_line() {
     assert!(missing.stderr.starts_with("error: root /no/such/folder is not a folder\n"), "{missing:?}");
 }
 
-/// A legacy server that asks for roots when its session begins, and says what it heard before it says anything else.
+/// A legacy server that requests the roots when its session begins, and prints the response before any other message.
 const ASKS_FIRST: &str = r#"heard=nothing
 n=0
 while read -r line; do

@@ -4,7 +4,7 @@ use super::{TRANSPORTS, TestPeer, ask, output};
 use crate::process::{file, folder, run};
 
 #[test]
-fn arguments_become_what_the_schema_wants() {
+fn arguments_are_coerced_to_the_schema() {
     let peer = TestPeer::start();
     for way in TRANSPORTS {
         assert_eq!(output(&peer, way, &["call", "add", "a=2", "b=3"]).trim_end(), "5", "{way}");
@@ -66,7 +66,7 @@ fn resources_and_prompts_are_filled_in() {
 }
 
 #[test]
-fn the_whole_schema_is_checked_before_sending() {
+fn arguments_are_checked_against_the_whole_schema_before_sending() {
     let folder = folder("whole_schema");
     let text =
         "[commands.show]\nargv = [\"echo\", \"{n}\"]\narguments.n = { type = \"integer\", max = 10 }\n";

@@ -35,7 +35,7 @@ esac
 done"#;
 
 #[test]
-fn an_interrupted_call_is_cancelled_before_stdin_of_the_program_is_closed() {
+fn interrupted_call_is_cancelled_before_stdin_closes() {
     let notes = folder("a_program_is_told").join("notes");
     let variable = format!("NOTES={}", notes.display());
     let options = ["--era", "legacy", "--log-level", "info", "--env", &variable];
@@ -52,8 +52,8 @@ fn an_interrupted_call_is_cancelled_before_stdin_of_the_program_is_closed() {
 }
 
 #[test]
-fn a_second_interrupt_skips_the_wait_for_a_server_that_does_not_exit() {
-    // It does not end when its input does, and cannot be asked to.
+fn second_interrupt_skips_the_wait_for_the_server() {
+    // The server ignores the end of its input and the signals to stop.
     let program = format!("trap '' TERM INT\n{NOTING}\nwhile true; do sleep 1; done");
     let options = ["--era", "legacy", "--log-level", "info", "--env", "NOTES=/dev/null"];
     let command = [&["call", "wait"], &options[..], &["--", "sh", "-c", &program]].concat();
@@ -77,7 +77,7 @@ fn a_second_interrupt_skips_the_wait_for_a_server_that_does_not_exit() {
 
 #[test]
 fn interrupt_abandons_a_program_that_ignores_its_end() {
-    // It reads nothing, does not end when its input does, and cannot be asked to end.
+    // The server reads nothing, and ignores the end of its input and the signals to stop.
     let program = "trap '' TERM INT; while true; do sleep 1; done";
     let mut running = RunningCommand::start(&["tools", "-v", "--", "sh", "-c", program]);
     running.wait_for("connecting to");
@@ -87,7 +87,7 @@ fn interrupt_abandons_a_program_that_ignores_its_end() {
 }
 
 #[test]
-fn an_interrupt_ends_watching() {
+fn interrupt_ends_watching() {
     let peer = TestPeer::start();
     for way in ["modern", "legacy"] {
         let command = peer.command(way, &["watch"]);

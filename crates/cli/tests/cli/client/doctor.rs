@@ -141,7 +141,7 @@ fn doctor_reports_missing_and_rejected_credentials() {
 }
 
 #[test]
-fn a_certificate_is_trusted_or_is_the_problem() {
+fn untrusted_certificate_is_the_finding_unless_it_is_added() {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let folder = folder("a_certificate_is_trusted");
     let certificate = file(&folder, "cert.pem", &made.cert.pem(), 0o644);

@@ -9,7 +9,7 @@ use crate::process::{file, folder, run, run_at_home};
 const OWN_BINARY: &str = env!("CARGO_BIN_EXE_trunkline");
 
 #[test]
-fn a_server_that_is_not_there_is_unreachable() {
+fn missing_server_is_unreachable() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     for (args, told) in [
         (vec!["tools".to_owned(), format!("http://{free}/mcp")], "Connection refused"),
@@ -167,6 +167,20 @@ fn url_without_an_mcp_server_fails_with_every_attempt() {
     assert_eq!(finished.code, Some(4), "{finished:?}");
     for tried in ["\n  server/discover at 2026-07-28: ", "\n  initialize at 2025-11-25: "] {
         assert!(finished.stderr.contains(tried), "{finished:?}");
+    }
+}
+
+#[test]
+fn url_with_another_path_suggests_the_usual_one() {
+    let peer = TestPeer::start();
+    for path in ["", "/", "/mpc", "/mcp/x"] {
+        let finished = run(&["tools", &format!("http://{}{path}", peer.address)], "");
+        let hint = format!("\nhint: nothing is at this path; did you mean `http://{}/mcp`?\n", peer.address);
+        assert_eq!(
+            (finished.code, finished.stderr.ends_with(&hint)),
+            (Some(4), true),
+            "{path}: {finished:?}"
+        );
     }
 }
 

@@ -17,7 +17,7 @@ fn tools_print_as_signatures_over_every_transport() {
 }
 
 #[test]
-fn a_tool_is_shown_whole_with_its_schemas() {
+fn tool_details_show_its_schemas() {
     let peer = TestPeer::start();
     let shown = output(&peer, "modern", &["tools", "add", "--schema"]);
     for part in [

@@ -1,4 +1,4 @@
-//! A server that has everything, over every transport at once, and tells a test what reaches it.
+//! A server with every feature, over every transport at once, that reports to the test what reaches it.
 
 use std::future::pending;
 use std::net::SocketAddr;
@@ -154,7 +154,7 @@ async fn add(Add { a, b }: Add) -> i64 {
     a + b
 }
 
-/// Tells the test that a call began, and that it ended before its time.
+/// Reports to the test that a call began, and that it was cancelled.
 async fn wait(cx: Context, events: Sender<&'static str>) -> &'static str {
     struct CallEndNotice(Sender<&'static str>);
     impl Drop for CallEndNotice {

@@ -11,7 +11,7 @@ use crate::process::{RunningCommand, file, folder, run, run_at_home};
 const OWN_BINARY: &str = env!("CARGO_BIN_EXE_trunkline");
 
 #[test]
-fn a_command_target_follows_dashes_or_is_quoted() {
+fn command_target_follows_dashes_or_is_quoted() {
     let behind = run(&["call", "echo", "message=hi", "--", OWN_BINARY, "serve", "--stdio"], "");
     assert_eq!((behind.code, behind.stdout.as_str(), behind.stderr.as_str()), (Some(0), "hi\n", ""));
     let quoted = run(&["call", &format!("'{OWN_BINARY}' serve --stdio"), "echo", "message=hi"], "");
@@ -19,7 +19,7 @@ fn a_command_target_follows_dashes_or_is_quoted() {
 }
 
 #[test]
-fn a_name_is_looked_up_in_configurations() {
+fn names_are_looked_up_in_configurations() {
     let peer = TestPeer::start();
     let folder = folder("a_name_is_looked_up");
     let json = format!(
@@ -44,7 +44,7 @@ fn a_name_is_looked_up_in_configurations() {
 }
 
 #[test]
-fn a_name_that_another_file_has_too_is_announced_with_both_files() {
+fn name_in_two_files_is_announced_with_both() {
     let home = folder("a_name_in_two_files");
     let server = |word: &str| {
         format!(
@@ -65,7 +65,7 @@ fn a_name_that_another_file_has_too_is_announced_with_both_files() {
 }
 
 #[test]
-fn a_program_gets_the_variables_and_the_folder_that_were_named() {
+fn program_gets_the_given_variables_and_folder() {
     let folder = folder("a_program_gets_its_surroundings");
     let whole = folder.canonicalize().unwrap();
     let secret = file(&folder, "secret", "from a file\n", 0o600);

@@ -11,7 +11,7 @@ fn at_terminal(peer: &TestPeer, way: &str, words: &[&str]) -> PseudoTerminal {
 }
 
 #[test]
-fn a_form_is_filled_in_field_by_field() {
+fn form_is_filled_in_field_by_field() {
     let peer = TestPeer::start();
     for way in TRANSPORTS {
         let mut terminal = at_terminal(&peer, way, &["call", "book"]);
@@ -139,7 +139,7 @@ fn help_and_forms_break_lines_between_words() {
 }
 
 #[test]
-fn progress_is_a_bar_that_is_gone_in_the_end() {
+fn progress_bar_is_erased_at_the_end() {
     let peer = TestPeer::start();
     for way in TRANSPORTS {
         let mut terminal = at_terminal(&peer, way, &["call", "test_tool_with_progress"]);

@@ -1,4 +1,4 @@
-//! A terminal with nobody at it but a test.
+//! A terminal that a test controls.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -113,7 +113,7 @@ impl Drop for PseudoTerminal {
     }
 }
 
-/// Reads what is written to the terminal until nobody has it open any more.
+/// Reads the output of the terminal until the last process closes it.
 fn bytes_of(master: OwnedFd) -> Receiver<Vec<u8>> {
     let (sender, receiver) = channel();
     std::thread::spawn(move || {
@@ -129,7 +129,7 @@ fn bytes_of(master: OwnedFd) -> Receiver<Vec<u8>> {
                         break;
                     }
                 }
-                // Before anybody has opened the other end there is nothing to read either.
+                // Before the other end is opened there is no output to read either.
                 Err(_) if opened => break,
                 Err(_) => std::thread::yield_now(),
             }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{TRANSPORTS, TestPeer, output};
-use crate::process::RunningCommand;
+use crate::process::{RunningCommand, run};
 
 #[track_caller]
 fn start(peer: &TestPeer, way: &str, words: &[&str]) -> RunningCommand {
@@ -54,4 +54,13 @@ fn watch_fails_when_the_server_disconnects() {
     let finished = running.wait();
     assert_eq!(finished.code, Some(4), "{finished:?}");
     assert!(finished.stderr.contains("error: the server closed the connection"), "{finished:?}");
+}
+
+#[test]
+fn word_that_is_no_uri_is_refused_before_connecting() {
+    for (word, hint) in [("tools", "did you mean `--tools`?"), ("page", "a resource is watched by its URI")] {
+        let refused = run(&["watch", "http://127.0.0.1:1/mcp", word], "");
+        let expected = format!("error: `{word}` is not a URI\nhint: {hint}");
+        assert_eq!((refused.code, refused.stderr.starts_with(&expected)), (Some(2), true), "{refused:?}");
+    }
 }

@@ -8,7 +8,7 @@ use rustix::process::Signal;
 
 use super::*;
 
-/// Asks a hub for something.
+/// Sends a request to the admin socket of a hub.
 #[track_caller]
 fn ask(socket: &Path, request: &Value) -> Value {
     asked(socket, &format!("{request}\n"))
@@ -18,7 +18,7 @@ fn ask(socket: &Path, request: &Value) -> Value {
 fn asked(socket: &Path, request: &str) -> Value {
     let mut stream = UnixStream::connect(socket).unwrap();
     stream.set_read_timeout(Some(DEADLINE)).unwrap();
-    // A hub that has heard enough closes the connection before everything is written.
+    // The hub may close the connection before the whole request is written.
     let _ = stream.write_all(request.as_bytes());
     let mut answer = String::new();
     BufReader::new(stream).read_line(&mut answer).unwrap();
@@ -124,7 +124,7 @@ fn by_default_the_socket_is_in_a_folder_of_its_user_and_a_second_hub_serves_with
     assert!(second.wait_for("shutting down").contains("SIGTERM"));
     assert_eq!(second.wait().code, Some(0));
     assert_eq!(process(socket), json!(running.id()), "and loses it to nobody who leaves");
-    // What a hub that was killed left behind is in nobody's way.
+    // The socket file that a killed hub left behind does not block the next one.
     let left = socket.clone();
     drop(running);
     assert!(left.exists());
@@ -160,6 +160,23 @@ fn commands_without_a_target_use_the_hub_that_runs_here() {
     assert_eq!(crate::process::run(&elsewhere, "").stdout, "hi\n");
     // A call always names its target.
     assert_eq!(here(&["call"]).code, Some(2));
+}
+
+#[test]
+fn tools_of_a_hub_name_the_servers_without_tools() {
+    let servers = [("a", builtin("echo")), ("dies", json!({ "command": "false" }))];
+    let place = HubFolder::new("hub_unlisted", "mcp.json", &mcp_json(&servers));
+    let (_running, _) = place.serve(&[]);
+    let here = |words: &[&str]| run_in(words, &place.folder);
+    let note = "no tools are listed yet of `dies` (failed); see `trunkline servers`\n";
+    wait_until("the server has failed", || here(&["tools"]).stderr.ends_with(note).then_some(()));
+    let unknown = here(&["call", "--hub", "dies__work"]);
+    assert!(
+        unknown.stderr.ends_with(&format!("error: unknown tool `dies__work`\nhint: {note}")),
+        "{unknown:?}"
+    );
+    let quiet = here(&["tools", "-q"]);
+    assert_eq!((quiet.code, quiet.stderr.as_str()), (Some(0), ""), "{quiet:?}");
 }
 
 #[test]

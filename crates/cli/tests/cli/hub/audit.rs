@@ -1,4 +1,4 @@
-//! The audit log: a line for each call, with nothing of what was said.
+//! The audit log: a line for each call, without arguments and results.
 
 use std::os::unix::fs::PermissionsExt as _;
 

@@ -27,7 +27,7 @@ fn invalid_or_writable_config_exits_with_3() {
 }
 
 #[test]
-fn a_hub_listed_in_its_own_config_does_not_start_itself_recursively() {
+fn hub_listed_in_its_own_config_does_not_start_itself() {
     let ourselves = json!({ "command": OWN_BINARY, "args": ["serve", "--stdio"] });
     let place =
         HubFolder::new("hub_itself", "mcp.json", &mcp_json(&[("a", builtin("echo")), ("me", ourselves)]));
@@ -39,7 +39,7 @@ fn a_hub_listed_in_its_own_config_does_not_start_itself_recursively() {
 }
 
 #[test]
-fn a_bridge_that_leads_back_to_the_hub_is_not_served() {
+fn bridge_that_leads_back_to_the_hub_is_not_served() {
     let own = ("a", builtin("echo"));
     let place = HubFolder::new("hub_circle", "mcp.json", &mcp_json(std::slice::from_ref(&own)));
     let (mut running, address) = place.serve(&[]);
@@ -160,4 +160,36 @@ fn server_that_becomes_invalid_on_reload_is_unavailable_alone() {
     place.write(&mcp_json(&[("a", builtin("echo")), ("b", builtin("time"))]));
     running.wait_for("added `b`");
     assert_eq!(tools(address).len(), 5);
+}
+
+#[test]
+fn unset_variable_of_env_or_a_command_makes_only_its_users_unavailable() {
+    let program = |name: &str, more: &str| {
+        format!(
+            "[servers.{name}]\ncommand = {OWN_BINARY:?}\nargs = [\"serve\", \"--stdio\", \"--no-config\", \"--builtin\", \"echo\"]\n{more}"
+        )
+    };
+    let command =
+        |name: &str, more: &str| format!("[commands.{name}]\nargv = [\"printf\", \"{name}\"]\n{more}");
+    let own = "env = { A = \"1\" }\n";
+    let text = [
+        "[env]\nA = \"${UNSET_VARIABLE}\"\n".to_owned(),
+        program("gets", ""),
+        program("sets", own),
+        command("inherits", ""),
+        command("works", own),
+        command("uses", "env = { A = \"1\", B = \"${UNSET_OTHER}\" }\n"),
+    ];
+    let place = HubFolder::new("hub_unset_env", "trunkline.toml", &text.concat());
+    let (mut running, address) = place.serve(&[]);
+    for part in ["UNSET_VARIABLE", "command=\"inherits\"", "command=\"uses\"", "UNSET_OTHER"] {
+        running.wait_for_whole(part);
+    }
+    assert_eq!(tools(address), ["sets__echo", "works"]);
+    assert_eq!(echoed(address, "sets__echo", "works"), "works");
+    assert_eq!(readiness(address).1["servers"]["gets"]["state"], "invalid");
+    assert_eq!(run_in(&["run", "works"], &place.folder).stdout, "works");
+    let unavailable = run_in(&["run", "uses"], &place.folder);
+    assert_eq!(unavailable.code, Some(3), "{unavailable:?}");
+    assert!(unavailable.stderr.contains("UNSET_OTHER"), "{unavailable:?}");
 }

@@ -2,6 +2,7 @@
 
 mod admin;
 mod audit;
+mod hostile_texts;
 mod invalid_config;
 mod programs;
 mod readiness_probe;
@@ -44,7 +45,7 @@ impl HubFolder {
         self.folder.join(self.file)
     }
 
-    /// Starts the hub in the folder, without a flag that says what to serve, and waits until it listens.
+    /// Starts the hub in the folder, without a flag that selects a server, and waits until it listens.
     #[track_caller]
     fn serve(&self, args: &[&str]) -> (RunningCommand, SocketAddr) {
         let port_file = self.folder.join("address");
@@ -87,7 +88,7 @@ fn called(address: SocketAddr, tool: &str, arguments: Value) -> Value {
     post(address, &modern(1, "tools/call", call(tool, arguments)), &[]).json()
 }
 
-/// Calls the tool `echo` of a server and returns what it says.
+/// Calls the tool `echo` of a server and returns its text.
 #[track_caller]
 fn echoed(address: SocketAddr, tool: &str, message: &str) -> String {
     let answer = called(address, tool, json!({ "message": message }));
@@ -130,7 +131,7 @@ fn command_line(id: i32) -> String {
     String::from_utf8_lossy(&bytes).replace('\0', " ")
 }
 
-/// Reports whether a process has ended; that nobody has asked yet how is none of its doing.
+/// Reports whether a process has ended; a zombie counts as ended.
 fn is_gone(id: i32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
     status.is_empty() || status.contains("State:\tZ")

@@ -55,7 +55,7 @@ fn invalid_config_on_reload_keeps_the_previous_one_and_logs_the_position() {
         (format!("{good}[serve]\nnames = \"{{tool}}{{server}}\"\n"), "trunkline.toml:5:9: key `serve.names`"),
         (format!("{good}[commands.x]\nargv = 3\n"), "trunkline.toml:5:8: key `commands.x.argv`"),
         (format!("{good}[servers.b\n"), "trunkline.toml:4:"),
-        (format!("{good}[commands.x]\nargv = [\"${{UNSET_VARIABLE}}\"]\n"), "UNSET_VARIABLE"),
+        (format!("{good}[commands.x]\nargv = [\"${{UNCLOSED\"]\n"), "is not closed"),
     ] {
         place.write(&wrong);
         let told = running.wait_for("invalid config, keeping the previous one");
@@ -93,7 +93,56 @@ fn sighup_reloads_the_config_and_its_commands() {
 }
 
 #[test]
-fn a_file_that_is_written_in_place_or_that_a_link_leads_to_is_followed_too() {
+fn changed_values_that_are_never_shown_are_applied_and_reported() {
+    let config = |own: &str, shared: &str, more: &str| {
+        format!(
+            "[env]\nSHARED = \"{shared}\"\n[commands.show]\nscript = \"echo $OWN $SHARED\"\nenv = {{ OWN = \"{own}\" }}\n{more}"
+        )
+    };
+    let place = HubFolder::new("hub_values", "trunkline.toml", &config("one", "uno", ""));
+    let (mut running, address) = place.serve(&[]);
+    let shown = || {
+        let answer = called(address, "show", json!({}));
+        answer["result"]["content"][0]["text"].as_str().unwrap().trim_end().to_owned()
+    };
+    assert_eq!(shown(), "one uno");
+    for (own, shared, expected) in [("two", "uno", "two uno"), ("two", "due", "two due")] {
+        place.write(&config(own, shared, ""));
+        let told = running.wait_for("reloaded ");
+        assert!(told.trim_end().ends_with(": changed: commands"), "{told}");
+        wait_until("the command has the value", || (shown() == expected).then_some(()));
+    }
+    let limits = "[limits]\nprincipal = \"1000/1m\"\n";
+    place.write(&config("two", "due", limits));
+    let told = running.wait_for("reloaded ");
+    assert!(told.trim_end().ends_with(": changed: [limits]"), "{told}");
+    place.write(&config("two", "due", &format!("{limits}[vault]\nfile = \"elsewhere.json\"\n")));
+    running.wait_for("changes to [vault] need a restart");
+}
+
+#[test]
+fn changed_secret_of_an_issuer_is_reported_by_the_name_of_its_table_only() {
+    let config = |secret: &str| {
+        let issuer = "[[auth.issuers]]\nissuer = \"http://127.0.0.1:9\"\n";
+        format!(
+            "[auth]\npublic_url = \"http://127.0.0.1:1/mcp\"\n{issuer}\
+             introspection = {{ client_id = \"hub\", client_secret = \"{secret}\" }}\n\
+             [commands.show]\nargv = [\"true\"]\n"
+        )
+    };
+    let place = HubFolder::new("hub_auth_values", "trunkline.toml", &config("sentinel-one"));
+    let (mut running, _) = place.serve(&[]);
+    place.write(&config("sentinel-two"));
+    // The table is reloaded in one place, and the file in another.
+    let told = running.wait_for("trunkline.toml: ");
+    assert!(told.trim_end().ends_with(": changed: [auth]"), "{told}");
+    running.signal(Signal::TERM);
+    let finished = running.finish();
+    assert!(!finished.stderr.contains("sentinel"), "{finished:?}");
+}
+
+#[test]
+fn in_place_writes_and_symlink_targets_reload_the_file() {
     let file_of = |name: &str| mcp_json(&[(name, builtin("echo"))]);
     let place = HubFolder::new("hub_in_place", "mcp.json", &file_of("a"));
     let (mut running, address) = place.serve(&[]);
@@ -130,7 +179,7 @@ fn rapid_config_edits_apply_the_last_one_without_disturbing_clients() {
     let (running, address) = place.serve(&[]);
     assert_eq!(tools(address), ["s0__echo", "steady__echo"]);
     for edit in 1..=20 {
-        // Every third is wrong, and most are replaced before anybody has read them.
+        // Every third edit is invalid, and most are replaced before the hub has read them.
         let text = if edit % 3 == 0 { "{".to_owned() } else { with(&format!("s{edit}")) };
         place.write(&text);
         if edit % 4 == 0 {

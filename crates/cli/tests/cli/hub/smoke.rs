@@ -7,13 +7,13 @@ use super::*;
 use crate::messages::{initialize, initialized, legacy, lines, parse_lines};
 
 #[test]
-fn a_folder_with_an_mcp_json_needs_no_flags() {
+fn serve_uses_the_mcp_json_of_the_folder_without_flags() {
     for file in ["mcp.json", ".mcp.json"] {
         let secret = json!({ "command": OWN_BINARY, "args": ["serve", "--stdio", "--no-config"], "env": { "TOKEN": "${HOME:-x}canary" }, "disabled": true });
         let servers = [("a", builtin("echo")), ("b b", builtin("time")), ("off", secret)];
         let place = HubFolder::new("hub_no_flags", file, &mcp_json(&servers));
         let (mut running, address) = place.serve(&[]);
-        // Every command line is told before anybody could have caused it to be run.
+        // Every command line is printed before the hub runs any of them.
         for part in ["  a    ", "--builtin echo  (on first use)", "--builtin time", "(disabled)"] {
             running.wait_for_whole(part);
         }
@@ -37,7 +37,7 @@ fn a_folder_with_an_mcp_json_needs_no_flags() {
 }
 
 #[test]
-fn the_same_is_served_over_standard_input_and_output() {
+fn serve_stdio_offers_the_same_as_http() {
     let place = HubFolder::new("hub_stdio", "mcp.json", &mcp_json(&[("a", builtin("echo"))]));
     let messages = [
         initialize(),
@@ -141,7 +141,7 @@ fn servers_exit_when_the_stdio_client_disconnects_or_the_hub_is_killed() {
 }
 
 #[test]
-fn a_restarted_hub_answers_from_the_previous_run_while_a_server_hangs() {
+fn restarted_hub_lists_stored_tools_while_a_server_hangs() {
     let script =
         format!("[ -e hang ] && exec sleep 600; exec {OWN_BINARY} serve --stdio --no-config --builtin echo");
     let server = json!({ "command": "sh", "args": ["-c", script] });
@@ -160,12 +160,15 @@ fn a_restarted_hub_answers_from_the_previous_run_while_a_server_hangs() {
 #[test]
 fn message_of_a_server_above_the_limit_is_refused_with_the_option_that_raises_it() {
     let place = HubFolder::new("hub_long_message", "mcp.json", &mcp_json(&[("a", builtin("echo"))]));
-    let (_running, address) = place.serve(&["--max-upstream-message", "1MiB"]);
+    let (mut running, address) = place.serve(&["--max-upstream-message", "1MiB"]);
     let answer = called(address, "a__echo", json!({ "message": "x".repeat(2 << 20) }));
     let message = answer["error"]["message"].as_str().unwrap_or_else(|| panic!("{answer}"));
     assert!(message.contains("more than 1048576 bytes"), "{message}");
     assert!(message.contains("the operator can raise `--max-upstream-message`"), "{message}");
+    assert!(message.contains("`a`"), "{message}");
     assert_eq!(echoed(address, "a__echo", "still there"), "still there");
+    let logged = running.wait_for("skipped a message that is too long");
+    assert!(logged.contains("server=a") && logged.contains("limit=1048576"), "{logged}");
 }
 
 #[test]

@@ -101,6 +101,65 @@ fn config_without_commands_needs_no_trust() {
 }
 
 #[test]
+fn settings_of_an_untrusted_file_write_and_read_nothing() {
+    let outside = folder("trust_settings_outside");
+    let (target, port) = (outside.join("target"), outside.join("port"));
+    let path = target.to_str().unwrap();
+    for (name, table, shown) in [
+        ("audit", format!("[audit]\nfile = {path:?}\narguments = true\n"), "writes a line for each call to"),
+        ("store", format!("[store]\nlocation = \"file:{path}\"\n"), "stores sessions in"),
+        ("vault", format!("[vault]\nfile = {path:?}\n"), "stores logins in"),
+        ("manifests", format!("[manifests]\nfiles = [\"*\"]\ndirectory = {path:?}\n"), "serves the files"),
+        ("auth", format!("[auth]\ntokens = {path:?}\n"), "admits callers with the tokens in"),
+        (
+            "serve",
+            "[serve]\nnames = \"{server}${PART:-_}_{tool}\"\n".to_owned(),
+            "environment variables: PART",
+        ),
+    ] {
+        let place = HubFolder::new(&format!("trust_settings_{name}"), "trunkline.toml", &table);
+        for transport in [&["--stdio"][..], &["--http", "127.0.0.1:0", "--port-file", port.to_str().unwrap()]]
+        {
+            let refused = at_home(&place, &[&["serve"], transport].concat());
+            assert_eq!(refused.code, Some(3), "{name}: {refused:?}");
+            let asked = format!("is not trusted yet; it would use `[{name}]`");
+            assert!(refused.stderr.contains(&asked), "{name}: {refused:?}");
+        }
+        assert!(!target.exists(), "{name}");
+        let trusted = at_home(&place, &["trust"]);
+        assert!(trusted.stderr.contains(shown), "{name}: {trusted:?}");
+        assert!(name == "serve" || trusted.stderr.contains(path), "{name}: {trusted:?}");
+    }
+    let place = HubFolder::new("trust_audit", "trunkline.toml", &format!("[audit]\nfile = {path:?}\n"));
+    file(&outside, "target", "# mine\n", 0o666);
+    assert_eq!(at_home(&place, &["trust"]).code, Some(0));
+    let refused = serve_stdio(&place, &[]);
+    assert_eq!(refused.code, Some(3), "{refused:?}");
+    assert!(refused.stderr.contains("other users can write to it"), "{refused:?}");
+    assert_eq!(std::fs::read_to_string(&target).unwrap(), "# mine\n");
+    file(&outside, "target", "# mine\n", 0o600);
+    assert_eq!(serve_stdio(&place, &[]).code, Some(0));
+    assert!(std::fs::read_to_string(&target).unwrap().contains("tools/list"), "it is trusted now");
+}
+
+#[test]
+fn running_hub_keeps_its_settings_until_changed_ones_are_trusted() {
+    let command = "[commands.one]\nargv = [\"printf\", \"1\"]\n";
+    let place = HubFolder::new("trust_setting_reload", "trunkline.toml", command);
+    assert_eq!(at_home(&place, &["trust"]).code, Some(0));
+    let (mut running, address) = serve_at_home(&place, &[]);
+    let outside = folder("trust_setting_reload_outside");
+    file(&outside, "secret.txt", "outside", 0o600);
+    place.write(&format!("{command}[manifests]\nfiles = [\"*.txt\"]\ndirectory = {outside:?}\n"));
+    running.wait_for("not trusted and without effect: new or changed [manifests]");
+    running.wait_for("reloaded ");
+    let resources = || post(address, &modern(1, "resources/list", json!({})), &[]).body;
+    assert!(!resources().contains("secret.txt"), "{}", resources());
+    assert_eq!(at_home(&place, &["trust"]).code, Some(0));
+    wait_until("the manifests are served", || resources().contains("secret.txt").then_some(()));
+}
+
+#[test]
 fn config_in_the_users_own_settings_needs_no_trust() {
     let place = HubFolder::new("trust_own", "mcp.json", "{}");
     let settings = place.folder.join(".config/trunkline");
@@ -111,7 +170,7 @@ fn config_in_the_users_own_settings_needs_no_trust() {
 }
 
 #[test]
-fn terminal_is_asked_once_with_every_command_line() {
+fn terminal_asks_once_for_trust_with_every_command_line() {
     let place = HubFolder::new("trust_terminal", "mcp.json", "{}");
     let trace = place.folder.join("trace");
     place.write(&mcp_json(&[("a", leaves_trace(&trace)), ("b\u{1b}[2J", json!({ "command": "b" }))]));
@@ -216,4 +275,60 @@ fn running_hub_keeps_its_commands_until_changed_ones_are_trusted() {
     assert_eq!(tools(address), ["one"]);
     assert_eq!(at_home(&place, &["trust"]).code, Some(0));
     wait_until("the other command is listed", || (tools(address) == ["two"]).then_some(()));
+}
+
+#[test]
+fn settings_of_a_linked_file_are_shown_where_the_hub_writes() {
+    let outside = std::fs::canonicalize(folder("trust_linked_outside")).unwrap();
+    let command = "[commands.log]\nargv = [\"./log\"]\n";
+    let original = file(&outside, "original.toml", &format!("[audit]\nfile = \"calls\"\n{command}"), 0o600);
+    let place = HubFolder::new("trust_linked", "other.toml", "");
+    let target = std::fs::canonicalize(&place.folder).unwrap().join("victim");
+    std::os::unix::fs::symlink(&original, place.folder.join("trunkline.toml")).unwrap();
+    std::os::unix::fs::symlink("victim", place.folder.join("calls")).unwrap();
+    assert_eq!(at_home(&place, &["trust", &original]).code, Some(0));
+    let refused = serve_stdio(&place, &[]);
+    assert_eq!(refused.code, Some(3), "{refused:?}");
+    assert!(refused.stderr.contains("`log`") && refused.stderr.contains("`[audit]`"), "{refused:?}");
+    assert!(!target.exists() && !outside.join("calls").exists());
+
+    let trusted = at_home(&place, &["trust"]);
+    let line = format!("writes a line for each call to {}\n", target.display());
+    assert!(trusted.stderr.contains(&line), "{trusted:?}");
+    assert_eq!(serve_stdio(&place, &[]).code, Some(0));
+    assert!(target.exists() && !outside.join("calls").exists(), "the line shows where the hub writes");
+}
+
+#[test]
+fn link_to_the_users_own_settings_needs_trust() {
+    let place = HubFolder::new("trust_own_linked", "other.json", "{}");
+    let settings = place.folder.join(".config/trunkline");
+    std::fs::create_dir_all(&settings).unwrap();
+    let own = file(&settings, "mcp.json", &mcp_json(&[("a", builtin("echo"))]), 0o600);
+    std::os::unix::fs::symlink(own, place.folder.join("mcp.json")).unwrap();
+    let refused = serve_stdio(&place, &[]);
+    assert_eq!(refused.code, Some(3), "{refused:?}");
+    assert!(refused.stderr.contains("is not trusted yet; it would use `a`"), "{refused:?}");
+}
+
+#[test]
+fn trust_shows_the_files_and_not_the_password_of_a_redis_store() {
+    for (location, expected) in [
+        (
+            "rediss://hub:s3cret@127.0.0.1:1/0?ca=sub/link",
+            "stores sessions in rediss://hub:***@127.0.0.1:1/0",
+        ),
+        ("redis://127.0.0.1:1?password_file=sub/link", "stores sessions in redis://127.0.0.1:1/0"),
+        ("redis://hub:s3cret${HOME}@127.0.0.1:1", "stores sessions in redis://127.0.0.1:1"),
+    ] {
+        let text = format!("[store]\nlocation = {location:?}\n");
+        let place = HubFolder::new("trust_redis", "trunkline.toml", &text);
+        let _ = std::fs::create_dir(place.folder.join("sub"));
+        let _ = std::os::unix::fs::symlink("/nowhere/key", place.folder.join("sub/link"));
+        let trusted = at_home(&place, &["trust"]);
+        assert_eq!(trusted.code, Some(0), "{trusted:?}");
+        assert!(trusted.stderr.contains(expected), "{location}: {trusted:?}");
+        assert!(!trusted.stderr.contains("s3cret"), "{trusted:?}");
+        assert_eq!(trusted.stderr.contains("/nowhere/key"), location.contains("link"), "{trusted:?}");
+    }
 }

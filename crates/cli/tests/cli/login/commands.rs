@@ -4,7 +4,7 @@ use super::{LoginSetup, assert_no_secret};
 use crate::process::file;
 
 #[test]
-fn a_login_is_used_by_every_client_command() {
+fn every_client_command_uses_the_stored_login() {
     let setup = LoginSetup::logged_in("login_used");
     let url = setup.server.url();
     let config =
@@ -28,7 +28,7 @@ fn a_login_is_used_by_every_client_command() {
 }
 
 #[test]
-fn an_expired_login_is_refreshed_and_stored() {
+fn expired_login_is_refreshed_and_stored() {
     let setup = LoginSetup::new("login_refresh");
     setup.server.set_life(0);
     assert_eq!(setup.log_in(&[]).code, Some(0));
@@ -96,7 +96,7 @@ fn logout_without_the_authorization_server_removes_the_tokens_with_a_warning() {
 }
 
 #[test]
-fn logout_with_access_tokens_that_cannot_be_revoked_says_so() {
+fn logout_reports_access_tokens_that_cannot_be_revoked() {
     let setup = LoginSetup::logged_in("logout_refresh_only");
     setup.server.set_fault(super::oauth_server::ServerFault::NoAccessRevocation);
     let finished = setup.run(&["logout", &setup.server.url()]);
@@ -106,7 +106,7 @@ fn logout_with_access_tokens_that_cannot_be_revoked_says_so() {
 }
 
 #[test]
-fn a_client_that_is_registered_by_hand_is_used_again_without_options() {
+fn preregistered_client_is_reused_without_options() {
     let setup = LoginSetup::new("login_client");
     setup.server.set_fault(super::oauth_server::ServerFault::NoRegistration);
     let secret = file(&setup.home, "secret", "secret-of-client\n", 0o600);
@@ -124,7 +124,47 @@ fn a_client_that_is_registered_by_hand_is_used_again_without_options() {
 }
 
 #[test]
-fn a_sealed_store_has_nothing_readable() {
+fn configured_client_secret_is_not_stored_and_counts_after_a_rotation() {
+    let setup = LoginSetup::new("login_rotated_secret");
+    let (url, server) = (setup.server.url(), &setup.server);
+    let configure = |secret: &str| {
+        let auth = format!("{{ client_id = \"by-hand\", client_secret = \"{secret}\" }}");
+        let text = format!("[servers.shop]\nurl = \"{url}\"\nauth = {auth}\n");
+        file(&setup.home, "trunkline.toml", &text, 0o600);
+    };
+    let stored = || std::fs::read_to_string(setup.store()).unwrap();
+    server.set_life(0);
+    server.set_client("by-hand", "first-of-client");
+    // As an earlier version has stored it.
+    let secret = file(&setup.home, "secret", "first-of-client\n", 0o600);
+    let login = setup.log_in(&["--client-id", "by-hand", "--client-secret", &format!("@{secret}")]);
+    assert_eq!(login.code, Some(0), "{login:?}");
+    assert!(stored().contains("first-of-client"));
+    server.set_client("by-hand", "second-of-client");
+    configure("second-of-client");
+    let tools = setup.run(&["tools", "shop"]);
+    assert_eq!(tools.code, Some(0), "the stored secret is outdated: {tools:?}");
+    // A login by name leaves the secret where it is configured.
+    let mut login = setup.start(&["login", "shop", "--no-browser"]);
+    let redirect = server.agree(&login.wait_for("/authorize?"));
+    login.write(&format!("{redirect}\n"));
+    let login = login.finish();
+    assert_eq!(login.code, Some(0), "{login:?}");
+    assert!(stored().contains("by-hand") && !stored().contains("of-client"), "{}", stored());
+    server.set_client("by-hand", "third-of-client");
+    configure("third-of-client");
+    assert_eq!(setup.run(&["tools", "shop"]).code, Some(0));
+    let by_url = setup.run(&["tools", &url]);
+    assert_eq!(by_url.code, Some(5), "{by_url:?}");
+    assert!(by_url.stderr.contains("the client `by-hand` has a secret"), "{by_url:?}");
+    assert_eq!(setup.run(&["tools", "shop"]).code, Some(0), "the login is not lost");
+    let logout = setup.run(&["logout", "shop"]);
+    assert_eq!((logout.code, logout.stderr.as_str()), (Some(0), ""), "{logout:?}");
+    assert_eq!(server.revoked().len(), 2, "a refresh token and an access token");
+}
+
+#[test]
+fn encrypted_store_has_no_readable_token() {
     let setup = LoginSetup::new("login_sealed");
     let key = file(&setup.home, "key", &"k".repeat(32), 0o600);
     let variables = [("TRUNKLINE_LOGIN_KEY", key.as_str())];

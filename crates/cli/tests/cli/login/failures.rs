@@ -3,7 +3,7 @@ use super::{LoginSetup, assert_no_secret};
 use crate::process::{FinishedCommand, file};
 
 #[test]
-fn a_script_without_a_login_fails_with_the_command_to_run() {
+fn script_without_login_fails_with_the_command_to_run() {
     let setup = LoginSetup::new("login_script");
     let url = setup.server.url();
     file(&setup.home, "mcp.json", &format!(r#"{{"mcpServers":{{"shop":{{"url":"{url}"}}}}}}"#), 0o600);
@@ -25,7 +25,7 @@ fn a_script_without_a_login_fails_with_the_command_to_run() {
 }
 
 #[test]
-fn a_login_that_has_ended_fails_with_the_command_to_run() {
+fn ended_login_fails_with_the_command_to_run() {
     let setup = LoginSetup::logged_in("login_ended");
     setup.server.forget_tokens();
     for _ in 0..2 {
@@ -118,7 +118,7 @@ fn wrong_targets_and_options_of_a_login_are_usage_errors() {
 }
 
 #[test]
-fn a_damaged_store_is_reported_and_never_overwritten() {
+fn damaged_store_is_reported_and_never_overwritten() {
     let setup = LoginSetup::logged_in("login_damaged");
     std::fs::write(setup.store(), "{ not ours").unwrap();
     check(&setup.run(&["logins"]), 3, &["is not a token store of trunkline; it was not changed"]);

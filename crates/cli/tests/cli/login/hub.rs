@@ -103,6 +103,13 @@ fn operator_ends_the_logins_of_one_user_with_and_without_a_running_hub() {
     let tables =
         "[auth]\ntokens = \"tokens\"\n[vault]\nfile = \"vault/tokens.json\"\nkey_files = [\"vault.key\"]\n";
     let (hub, address) = setup.serve_hub(tables);
+    let untrusted = setup.run(&["logins", "--all-users"]);
+    assert_eq!(untrusted.code, Some(3), "the file could name any vault: {untrusted:?}");
+    assert!(
+        untrusted.stderr.contains("[vault]") && untrusted.stderr.contains("trunkline trust"),
+        "{untrusted:?}"
+    );
+    assert_eq!(setup.run(&["trust"]).code, Some(0));
     for token in [ANN, BOB] {
         let asked = echo(address, token);
         let link = asked.split_whitespace().find(|word| word.contains("/connect/"));
@@ -137,6 +144,23 @@ fn operator_ends_the_logins_of_one_user_with_and_without_a_running_hub() {
         "{offline:?}"
     );
     assert_eq!(setup.server.revoked().len(), 4);
+}
+
+#[test]
+fn operator_revokes_tokens_as_the_client_that_got_them() {
+    let setup = LoginSetup::new("login_hub_client");
+    file(&setup.home, "tokens", &format!("ann {ANN}\n"), 0o600);
+    setup.server.set_client("by-hand", "secret-of-hub");
+    // The first line belongs to the table of the server.
+    let tables = "auth = { client_id = \"by-hand\", client_secret = \"secret-of-hub\" }\n[auth]\ntokens = \"tokens\"\n";
+    let (_hub, address) = setup.serve_hub(tables);
+    let asked = echo(address, ANN);
+    let link = asked.split_whitespace().find(|word| word.contains("/connect/"));
+    setup.open_link(address, link.unwrap_or_else(|| panic!("{asked}")), Some(ANN));
+    assert_eq!(echo(address, ANN), "hi");
+    let ended = setup.run(&["logout", "--user", "ann"]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
+    assert_eq!(setup.server.revoked().len(), 2, "a refresh token and an access token");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
 use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
 
 /// The server, as long as the test runs.
@@ -51,6 +51,8 @@ struct ServerState {
     refreshes: u64,
     registrations: u64,
     scopes: String,
+    /// The credentials that the token and revocation endpoints demand, if any.
+    client: Option<String>,
 }
 
 impl OauthServer {
@@ -95,6 +97,13 @@ impl OauthServer {
         self.state.lock().unwrap().revoked.clone()
     }
 
+    /// Demands that the client authenticates itself with this secret; there is no registration any more.
+    pub(crate) fn set_client(&self, id: &str, secret: &str) {
+        let mut state = self.state.lock().unwrap();
+        state.fault = ServerFault::NoRegistration;
+        state.client = Some(STANDARD.encode(format!("{id}:{secret}")));
+    }
+
     pub(crate) fn refreshes(&self) -> u64 {
         self.state.lock().unwrap().refreshes
     }
@@ -114,6 +123,14 @@ impl OauthServer {
         let reply = crate::bare_client::get(self.address, path, &[]);
         assert_eq!(reply.status, 302, "{reply:?}");
         reply.header("location").unwrap().to_owned()
+    }
+}
+
+impl ServerState {
+    /// Reports whether a request has the credentials of the client, if any are demanded.
+    fn is_client(&self, request: &HttpRequest) -> bool {
+        let sent = request.head.lines().find_map(|line| line.strip_prefix("authorization: Basic "));
+        self.client.as_deref().is_none_or(|client| sent.map(str::trim) == Some(client))
     }
 }
 
@@ -163,6 +180,10 @@ fn answer(stream: TcpStream, address: SocketAddr, state: &Mutex<ServerState>) {
             let sent = parameter(query.as_bytes(), "state").unwrap();
             let location = format!("{redirect}?code=secret-code&state={sent}&iss={base}");
             respond(&stream, "302 Found", &[("Location", &location)], "");
+        }
+        ("POST", "/token" | "/revoke") if !locked.is_client(&request) => {
+            let error = json!({ "error": "invalid_client" });
+            respond(&stream, "401 Unauthorized", &[], &error.to_string());
         }
         ("POST", "/token") => token(&stream, &request.body, &mut locked),
         ("POST", "/revoke") if locked.fault == ServerFault::NoRevocation => {

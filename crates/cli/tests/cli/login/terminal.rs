@@ -17,7 +17,7 @@ fn at_terminal(setup: &LoginSetup, words: &[&str]) -> PseudoTerminal {
 }
 
 #[test]
-fn a_login_is_offered_and_the_command_goes_on() {
+fn command_continues_after_an_offered_login() {
     let setup = LoginSetup::new("login_offered");
     let url = setup.server.url();
     let mut terminal = at_terminal(&setup, &["call", &url, "echo", "message=hi", "--timeout", "2s"]);
@@ -37,7 +37,7 @@ fn a_login_is_offered_and_the_command_goes_on() {
 }
 
 #[test]
-fn a_declined_login_ends_the_command_with_5() {
+fn declined_login_ends_the_command_with_5() {
     let setup = LoginSetup::new("login_declined");
     let mut terminal = at_terminal(&setup, &["tools", &setup.server.url()]);
     terminal.answer("Open the browser now? [Y/n]", "n");

@@ -1,4 +1,5 @@
-use std::error::Error;
+mod illegible;
+
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -8,20 +9,18 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::time::Sleep;
-use trunkline_protocol::envelope::{self, MalformedMessage, MessageLimits, MessageOrBatch, OversizedMessage};
+use trunkline_protocol::envelope::{self, MessageOrBatch};
 use trunkline_protocol::meta::{PROGRESS_TOKEN, SUBSCRIPTION_ID};
 use trunkline_protocol::{
     Message, Method, Notification, RawJson, Refusal, Request, RequestId, Response, Revision, emit, era,
 };
-use trunkline_transport::process::ExitReport;
 use trunkline_transport::{Channel, ReceiveError};
 
 use super::flood_guard::FloodGuard;
 use super::request_table::{RequestEntry, RequestTable};
 use super::{ChannelLimits, ChannelShared, DriverCommand};
 use crate::client_transport::{
-    ExchangeEvent, FailureCause, RequestDelivery, ServerRequest, TransportFailure, TransportFailureKind,
-    UnsolicitedSender,
+    ExchangeEvent, FailureCause, ServerRequest, TransportFailure, UnsolicitedSender,
 };
 use crate::dropped_message::DroppedMessage;
 use crate::error::ErrorSource;
@@ -32,9 +31,6 @@ const MAX_MESSAGES_PER_POLL: usize = 256;
 
 /// The queue limit for responses to the peer's own requests, as a multiple of `queued_bytes`.
 const RESPONSE_QUEUE_FACTOR: usize = 2;
-
-/// Our own messages may nest as deep as the caller's arguments.
-const OUTGOING_BOUNDS: MessageLimits = MessageLimits { depth: usize::MAX, batch: 1 };
 
 /// The request that a server may send outside of any call.
 const ROOTS_LIST: &str = "roots/list";
@@ -52,6 +48,8 @@ pub(super) struct ChannelDriver<C> {
     /// Commands taken from the queue and not yet executed, in reverse: the oldest is last.
     commands: Vec<DriverCommand>,
     malformed_count: usize,
+    /// The limit that the last message exceeded, until the channel waits for the next one: a WebSocket ends with it.
+    oversized: Option<usize>,
     flood: FloodGuard,
     /// The share of the memory for messages that are being received.
     memory: BudgetShare,
@@ -80,6 +78,7 @@ impl<C: Channel> ChannelDriver<C> {
             table,
             commands,
             malformed_count,
+            oversized: None,
             flood: FloodGuard::default(),
             memory,
             has_yielded,
@@ -160,69 +159,30 @@ impl<C: Channel> ChannelDriver<C> {
             if self.flood.is_paused(cx) {
                 return Ok(());
             }
-            let Poll::Ready(received) = self.channel.poll_receive(cx) else { break };
+            let Poll::Ready(received) = self.channel.poll_receive(cx) else {
+                // The channel continues after an oversized message: its end, if it comes later, has another cause.
+                self.oversized = None;
+                break;
+            };
             taken += 1;
             match received {
-                Some(Ok(message)) => self.receive(&message)?,
+                Some(Ok(message)) => {
+                    self.oversized = None;
+                    self.receive(&message)?;
+                }
                 Some(Err(ReceiveError::TooLong { limit, message })) => self.skip_oversized(limit, &message),
                 Some(Err(ReceiveError::Rejected { message, why })) => self.fail_rejected(message, why),
-                // The exit report of a process is a whole message by itself.
-                Some(Err(ReceiveError::Broken(error)))
-                    if error.get_ref().is_some_and(<dyn Error + Send + Sync>::is::<ExitReport>) =>
-                {
-                    return Err(FailureCause::from_error(error));
-                }
-                Some(Err(other)) => return Err(FailureCause::from_error(other)),
-                None => return Err("the server closed the connection".into()),
+                Some(Err(error)) => return Err(self.break_cause(error)),
+                None => return Err(self.end_cause()),
             }
         }
         if taken == MAX_MESSAGES_PER_POLL {
             cx.waker().wake_by_ref();
         }
-        self.memory.set(self.channel.unread_bytes()).map_err(FailureCause::from_error)
-    }
-
-    /// Skips an oversized message. The request that it answers fails, or the only one in flight if the message does not
-    /// show what it is.
-    fn skip_oversized(&mut self, limit: usize, message: &OversizedMessage) {
-        self.unsolicited.count_dropped(DroppedMessage::TooLong);
-        tracing::warn!(limit, "a message of the server is too long and was skipped");
-        let named = match message {
-            OversizedMessage::Response(id) => Some(id),
-            OversizedMessage::Unknown => None,
-            OversizedMessage::Other => return,
-        };
-        let kind = TransportFailureKind::TooLong { limit };
-        let failure = TransportFailure { delivery: RequestDelivery::MaybeSent, kind };
-        self.fail_answered(named, failure);
-    }
-
-    /// Fails the request that an illegible response answers: the one that it names, or the only one in flight. Reports
-    /// whether there is one.
-    fn fail_answered(&mut self, named: Option<&RequestId>, failure: TransportFailure) -> bool {
-        let entry = match named {
-            Some(id) => self.table.take(id),
-            None => self.table.only_request().map(|(id, _)| id).and_then(|id| self.table.remove(id)),
-        };
-        let Some(entry) = entry else { return false };
-        self.shared.request_permits.add_permits(1);
-        entry.slot.finish(ExchangeEvent::Failed(failure));
-        true
-    }
-
-    /// Fails the request that the transport could not deliver, and no other.
-    fn fail_rejected(&mut self, message: Bytes, why: io::Error) {
-        tracing::debug!(%why, "the peer rejected a message");
-        let entry = match envelope::read(message, OUTGOING_BOUNDS) {
-            Ok(MessageOrBatch::One(Message::Request(request))) => self.table.take(&request.id),
-            _ => None,
-        };
-        let Some(entry) = entry else { return };
-        self.shared.request_permits.add_permits(1);
-        let failure = why
-            .downcast::<TransportFailure>()
-            .unwrap_or_else(|why| TransportFailure::maybe_sent(FailureCause::from_error(why)));
-        entry.slot.finish(ExchangeEvent::Failed(failure));
+        self.memory.set(self.channel.unread_bytes()).map_err(|exceeded| {
+            self.unsolicited.count_dropped(exceeded.into());
+            FailureCause::from_error(exceeded)
+        })
     }
 
     fn receive(&mut self, message: &Bytes) -> Result<(), FailureCause> {
@@ -244,39 +204,24 @@ impl<C: Channel> ChannelDriver<C> {
         Ok(())
     }
 
-    /// Skips a malformed message. Servers print debug output to stdout: a limited amount is tolerated, and beyond
-    /// it the connection ends.
-    fn receive_malformed(
-        &mut self,
-        malformed: &MalformedMessage,
-        is_response: bool,
-    ) -> Result<(), FailureCause> {
-        self.unsolicited.count_dropped(DroppedMessage::Unreadable);
-        let problem = format!("the server's response cannot be read: {}", malformed.refusal);
-        if is_response && self.fail_answered(malformed.id.as_ref(), TransportFailure::malformed(problem)) {
-            return Ok(());
-        }
-        self.malformed_count += 1;
-        tracing::debug!(problem = %malformed.refusal, "skipped a malformed message");
-        match self.limits.malformed_messages {
-            limit if self.malformed_count > limit => {
-                Err(format!("the server sent more than {limit} malformed messages").into())
-            }
-            _ => Ok(()),
-        }
-    }
-
     fn receive_one(&mut self, message: Message) {
         match message {
             Message::Response(response) => self.receive_response(response),
             Message::Request(request) => {
-                self.flood.count();
+                self.count_unrequested();
                 self.receive_request(request);
             }
             Message::Notification(notification) => {
-                self.flood.count();
+                self.count_unrequested();
                 self.receive_notification(notification);
             }
+        }
+    }
+
+    /// Counts a message that answers none of our requests.
+    fn count_unrequested(&mut self) {
+        if self.flood.count() {
+            self.unsolicited.count_dropped(DroppedMessage::Paused);
         }
     }
 
@@ -293,7 +238,7 @@ impl<C: Channel> ChannelDriver<C> {
             }
             // Late, repeated, or never requested.
             None => {
-                self.flood.count();
+                self.count_unrequested();
                 if let Some(recipient) = response.id.as_ref().and_then(|id| self.table.take_abandoned(id)) {
                     self.shared.uncount_abandoned(recipient);
                 }
@@ -321,7 +266,11 @@ impl<C: Channel> ChannelDriver<C> {
                 entry.open_requests.push(id.clone());
                 let certain = is_only && !is_for_session;
                 let server_request = ServerRequest::over_channel(request, self.shared.clone(), certain);
-                entry.slot.push_request(server_request)
+                let is_queued = entry.slot.push_request(server_request);
+                if !is_queued {
+                    self.unsolicited.count_dropped(DroppedMessage::Request);
+                }
+                is_queued
             }
             None => self.unsolicited.send_request(request).is_ok(),
         };
@@ -356,10 +305,11 @@ impl<C: Channel> ChannelDriver<C> {
     }
 
     fn receive_notification(&mut self, notification: Notification) {
-        match self.request_of(&notification) {
+        let dropped = match self.request_of(&notification) {
             Some(entry) => entry.slot.push_notification(notification),
-            None => self.unsolicited.send_notification(notification),
-        }
+            None => return self.unsolicited.send_notification(notification),
+        };
+        (0..dropped).for_each(|_| self.unsolicited.count_dropped(DroppedMessage::Notification));
     }
 
     /// Finds the request that a notification belongs to.
@@ -428,7 +378,11 @@ impl<C: Channel> ChannelDriver<C> {
         outbox.closed = Some(TransportFailure::not_sent(cause.clone()));
         let unsent = std::mem::take(&mut outbox.commands);
         drop(outbox);
-        let sent = self.table.fail_all(&TransportFailure::maybe_sent(cause.clone()));
+        let failure = match self.oversized {
+            Some(limit) => TransportFailure::too_long(limit),
+            None => TransportFailure::maybe_sent(cause.clone()),
+        };
+        let sent = self.table.fail_all(&failure);
         if sent > 0 {
             tracing::debug!(sent, how = cause.message, "the connection ended with requests in flight");
         }
@@ -469,10 +423,4 @@ fn token(raw: &RawJson) -> Option<RequestId> {
 fn disconnect_cause(error: io::Error) -> FailureCause {
     let message = format!("the server does not take requests any more: {error}");
     FailureCause { message, source: Some(ErrorSource::new(error)) }
-}
-
-impl TransportFailure {
-    fn malformed(problem: String) -> Self {
-        Self { delivery: RequestDelivery::MaybeSent, kind: TransportFailureKind::Malformed(problem) }
-    }
 }

@@ -18,19 +18,21 @@ pub(super) struct FloodGuard {
 }
 
 impl FloodGuard {
-    /// Counts a message that answers none of our requests.
-    pub(super) fn count(&mut self) {
+    /// Counts a message that answers none of our requests; reports whether a pause begins with it.
+    pub(super) fn count(&mut self) -> bool {
         let since = *self.since.get_or_insert_with(Instant::now);
         self.count += 1;
         if self.count < MAX_UNREQUESTED {
-            return;
+            return false;
         }
         // The clock is read once in so many messages.
-        if since.elapsed() < WINDOW && self.pause.is_none() {
+        let begins = since.elapsed() < WINDOW && self.pause.is_none();
+        if begins {
             tracing::debug!("the server floods, and is not read from for a moment");
             self.pause = Some(Box::pin(tokio::time::sleep_until(since + WINDOW)));
         }
         (self.count, self.since) = (0, None);
+        begins
     }
 
     /// Reports whether nothing is to be read now; the task is woken at the end of the pause.
@@ -54,9 +56,9 @@ mod tests {
     async fn messages_beyond_the_rate_pause_reading_until_the_second_is_over() {
         let mut guard = FloodGuard::default();
         let started = Instant::now();
-        (0..MAX_UNREQUESTED - 1).for_each(|_| guard.count());
+        assert!((0..MAX_UNREQUESTED - 1).all(|_| !guard.count()));
         assert!(!std::future::poll_fn(|cx| Poll::Ready(guard.is_paused(cx))).await);
-        guard.count();
+        assert!(guard.count());
         let mut polls = 0;
         std::future::poll_fn(|cx| {
             polls += 1;
@@ -70,7 +72,7 @@ mod tests {
     async fn messages_spread_over_a_longer_time_are_not_delayed() {
         let mut guard = FloodGuard::default();
         for _ in 0..10 {
-            (0..MAX_UNREQUESTED / 2).for_each(|_| guard.count());
+            assert!((0..MAX_UNREQUESTED / 2).all(|_| !guard.count()));
             tokio::time::advance(WINDOW).await;
             assert!(!std::future::poll_fn(|cx| Poll::Ready(guard.is_paused(cx))).await);
         }

@@ -112,6 +112,9 @@ enum DriverCommand {
     ReturnRequest(Request, bool),
 }
 
+/// Why a request with the token of a caller is not sent, and no channel is opened for such requests.
+pub(crate) const EXCHANGE_TRANSPORT: &str = "tokens of callers are exchanged over Streamable HTTP only: other transports are authorized once for all calls";
+
 impl ChannelTransport {
     /// Spawns the driver of a channel; the task ends with the transport or with the channel.
     pub(crate) fn new(channel: impl Channel, unsolicited: UnsolicitedSender, limits: ChannelLimits) -> Self {
@@ -129,6 +132,9 @@ impl ChannelTransport {
 
 impl ClientTransport for ChannelTransport {
     fn request(&self, outgoing: OutgoingRequest) -> RequestExchange {
+        if outgoing.caller_token.is_some() {
+            return RequestExchange::failed(TransportFailure::not_sent(EXCHANGE_TRANSPORT));
+        }
         RequestExchange::over_channel(ChannelExchange::new(self.shared.clone(), outgoing))
     }
 

@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_response_is_matched_by_the_exact_text_of_its_id() {
+    fn response_is_matched_by_the_exact_text_of_its_id() {
         let table = table(&[(1, FIRST_CALLER, &[]), (0, FIRST_CALLER, &[])]);
         for (token, known) in [
             ("1", true),

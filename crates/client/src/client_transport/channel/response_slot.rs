@@ -32,16 +32,16 @@ struct ResponseSlotState {
 }
 
 impl ResponseSlot {
-    /// Queues a notification.
-    pub(super) fn push_notification(&self, notification: Notification) {
+    /// Queues a notification; returns how many older ones were dropped for it.
+    pub(super) fn push_notification(&self, notification: Notification) -> usize {
         self.state.update(|state| {
             if state.merge_notification(&notification) {
-                return;
+                return 0;
             }
             state.bytes += notification_bytes(&notification);
             state.queue.push_back(ExchangeEvent::Notification(notification));
-            state.drop_oldest();
-        });
+            state.drop_oldest()
+        })
     }
 
     /// Queues an input request; reports whether the queue accepted it, and resolves it if not.
@@ -92,20 +92,23 @@ impl ResponseSlotState {
         }
     }
 
-    /// Drops the oldest notifications above the limits; the newest is always kept, whatever its size.
-    fn drop_oldest(&mut self) {
+    /// Drops the oldest notifications above the limits, and returns how many; the newest is always kept, whatever its
+    /// size.
+    fn drop_oldest(&mut self) -> usize {
+        let mut dropped = 0;
         loop {
             let notifications = self.queue.len() - self.request_count;
             if notifications <= MAX_NOTIFICATIONS
                 && (notifications <= 1 || self.bytes <= MAX_NOTIFICATION_BYTES)
             {
-                return;
+                return dropped;
             }
             let oldest =
                 self.queue.iter().position(|arrived| matches!(arrived, ExchangeEvent::Notification(_)));
-            let Some(oldest) = oldest.and_then(|oldest| self.queue.remove(oldest)) else { return };
+            let Some(oldest) = oldest.and_then(|oldest| self.queue.remove(oldest)) else { return dropped };
             self.uncount(&oldest);
             self.skipped = true;
+            dropped += 1;
         }
     }
 
@@ -189,11 +192,13 @@ mod tests {
     #[test]
     fn notification_flood_is_bounded_and_reported_as_skipped() {
         let slot = ResponseSlot::default();
+        let mut dropped = 0;
         for number in 0..10 * MAX_NOTIFICATIONS {
-            slot.push_notification(notification(format!(
+            dropped += slot.push_notification(notification(format!(
                 r#"{{"jsonrpc":"2.0","method":"notifications/message","params":{{"data":{number}}}}}"#
             )));
         }
+        assert_eq!(dropped, 9 * MAX_NOTIFICATIONS);
         let methods = drain_methods(&slot);
         assert_eq!(methods.len(), MAX_NOTIFICATIONS + 1);
         assert_eq!(methods[0], "skipped");

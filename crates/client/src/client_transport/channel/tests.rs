@@ -111,6 +111,7 @@ impl DriverHarness {
             body,
             mirror: HeaderMirror::Nothing,
             recipient: InputRecipient::None,
+            caller_token: None,
         };
         let mut waiting = ChannelExchange::new(self.shared.clone(), outgoing);
         assert!(poll(&mut waiting).is_pending());

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use http::header::WWW_AUTHENTICATE;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
-use trunkline_auth::authorizer::{AuthorizedAttempt, Authorizer};
+use trunkline_auth::authorizer::{AuthorizedAttempt, Authorizer, CallerToken};
 use trunkline_auth::fetch::DPOP_NONCE;
 use trunkline_transport::Url;
 use trunkline_transport::dial::Dialer;
@@ -15,8 +15,8 @@ use crate::client_transport::{RequestDelivery, TransportFailure, TransportFailur
 
 /// Sends requests to one origin, with the credentials of an authorizer if there is one.
 ///
-/// Authorization is below everything else: a request that the server refuses for want of a token is sent again with one,
-/// and neither the protocol nor its era notice.
+/// Authorization is below the protocol: a request that the server refuses as unauthorized is sent again with a token,
+/// in either era.
 #[derive(Clone, Debug)]
 pub(crate) struct AuthorizedHttp {
     http: HttpClient,
@@ -30,6 +30,15 @@ pub(super) struct RequestPurpose<'a> {
     pub(super) url: &'a Url,
     /// What it does, such as `tools/call`.
     pub(super) operation: &'a str,
+    /// The token of the caller that it is sent for.
+    pub(super) caller_token: Option<&'a CallerToken>,
+}
+
+impl<'a> RequestPurpose<'a> {
+    /// A request that belongs to no call.
+    pub(super) fn new(url: &'a Url, operation: &'a str) -> Self {
+        Self { url, operation, caller_token: None }
+    }
 }
 
 impl AuthorizedHttp {
@@ -63,7 +72,7 @@ impl AuthorizedHttp {
 
     async fn send_authorized(
         &self,
-        authorizer: &Authorizer,
+        authorizer: &Arc<Authorizer>,
         request: &HttpRequest,
         purpose: RequestPurpose<'_>,
     ) -> Result<HttpResponse, TransportFailure> {
@@ -72,6 +81,7 @@ impl AuthorizedHttp {
             .to_full_string()
             .parse()
             .map_err(|_| TransportFailure::not_sent("the URL is unusable"))?;
+        let authorizer = authorizer.acting_for(purpose.caller_token);
         let mut attempt = authorizer.begin(purpose.operation);
         let mut authorized = request.clone();
         loop {

@@ -1,22 +1,13 @@
 use std::fmt;
 
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
-use trunkline_protocol::Revision;
-use trunkline_protocol::header::encode_value;
 use trunkline_transport::Secret;
-use trunkline_transport::http::{HeaderLines, ResponseHeaders};
-
-use crate::client_transport::HeaderMirror;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 const JSON_OR_EVENTS: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 const USER_AGENT_VALUE: HeaderValue =
     HeaderValue::from_static(concat!("trunkline/", env!("CARGO_PKG_VERSION")));
-
-const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
-const MCP_METHOD: HeaderName = HeaderName::from_static("mcp-method");
-const MCP_NAME: HeaderName = HeaderName::from_static("mcp-name");
 
 /// Headers of the HTTP framing or of the protocol itself, which custom headers must not override.
 const RESERVED_HEADERS: [&str; 14] = [
@@ -44,7 +35,7 @@ pub(crate) struct CustomHeaders {
 
 /// The reason why a header cannot be added.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum HeaderError {
+pub(crate) enum CustomHeaderError {
     /// The name is not a valid header name.
     #[error("`{0}` is not the name of a header")]
     Name(String),
@@ -58,16 +49,16 @@ pub(crate) enum HeaderError {
 
 impl CustomHeaders {
     /// Adds a header; a second one of the same name replaces the first.
-    pub(crate) fn add(&mut self, name: &str, value: &Secret) -> Result<(), HeaderError> {
-        let key: HeaderName = name.parse().map_err(|_| HeaderError::Name(name.to_owned()))?;
+    pub(crate) fn add(&mut self, name: &str, value: &Secret) -> Result<(), CustomHeaderError> {
+        let key: HeaderName = name.parse().map_err(|_| CustomHeaderError::Name(name.to_owned()))?;
         if RESERVED_HEADERS.contains(&key.as_str())
             || key.as_str().starts_with("mcp-")
             || key.as_str().starts_with("sec-")
         {
-            return Err(HeaderError::Reserved(name.to_owned()));
+            return Err(CustomHeaderError::Reserved(name.to_owned()));
         }
         let mut value =
-            HeaderValue::from_str(value.expose()).map_err(|_| HeaderError::Value(name.to_owned()))?;
+            HeaderValue::from_str(value.expose()).map_err(|_| CustomHeaderError::Value(name.to_owned()))?;
         value.set_sensitive(true);
         self.map.insert(key, value);
         Ok(())
@@ -99,58 +90,6 @@ impl CustomHeaders {
 impl fmt::Debug for CustomHeaders {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.map.keys()).finish()
-    }
-}
-
-/// Adds the headers that mirror parts of a body, and the method if it is a request.
-pub(super) fn add_mirrored_headers(lines: &mut HeaderLines, mirror: &HeaderMirror, method: Option<&str>) {
-    match mirror {
-        HeaderMirror::Nothing => {}
-        HeaderMirror::Version(revision) => add_version_header(lines, *revision),
-        HeaderMirror::Full { revision, name, params } => {
-            add_version_header(lines, *revision);
-            if let Some(method) = method {
-                lines.add_text(&MCP_METHOD, method);
-            }
-            if let Some(name) = name {
-                lines.add_text(&MCP_NAME, &encode_value(name));
-            }
-            for (name, value) in params {
-                // The names come from validated schemas and the values are encoded, so that neither can fail; the
-                // server rejects the call if one is missing.
-                if let Ok(name) = HeaderName::from_bytes(name.as_bytes()) {
-                    lines.add_text(&name, value);
-                }
-            }
-        }
-    }
-}
-
-/// Adds the `MCP-Protocol-Version` header.
-pub(super) fn add_version_header(lines: &mut HeaderLines, revision: Revision) {
-    lines.add_text(&PROTOCOL_VERSION, revision.as_str());
-}
-
-/// The media types of a response body.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum BodyMedia {
-    Json,
-    Events,
-    Other,
-}
-
-/// Parses `Content-Type`, without its parameters.
-pub(super) fn body_media(headers: &ResponseHeaders) -> BodyMedia {
-    let kind = headers.get(&CONTENT_TYPE).unwrap_or_default();
-    // Fast path: what nearly every server sends.
-    if kind == JSON.as_bytes() {
-        return BodyMedia::Json;
-    }
-    let kind = headers.get_text(&CONTENT_TYPE).unwrap_or_default();
-    match kind.split(';').next().unwrap_or_default().trim() {
-        kind if kind.eq_ignore_ascii_case("application/json") => BodyMedia::Json,
-        kind if kind.eq_ignore_ascii_case("text/event-stream") => BodyMedia::Events,
-        _ => BodyMedia::Other,
     }
 }
 
@@ -191,60 +130,5 @@ mod tests {
         headers.add("Authorization", &Secret::new("Bearer sentinel")).unwrap();
         let printed = format!("{headers:?} {:?} {:?}", headers.post_headers(), headers.stream_headers());
         assert!(printed.contains("x-key") && !printed.contains("sentinel"), "{printed}");
-    }
-
-    #[test]
-    fn stateless_request_mirrors_its_body_and_session_request_its_version() {
-        let revision = Revision::V2026_07_28;
-        let params = vec![("Mcp-Param-Region".to_owned(), "us west".to_owned())];
-        let whole = |name: Option<&str>| HeaderMirror::Full {
-            revision,
-            name: name.map(Into::into),
-            params: params.clone(),
-        };
-        let version = ("mcp-protocol-version", "2026-07-28");
-        let method = ("mcp-method", "tools/call");
-        let param = ("mcp-param-region", "us west");
-        type HeaderPairs<'a> = &'a [(&'a str, &'a str)];
-        let table: &[(HeaderMirror, Option<&str>, HeaderPairs<'_>)] = &[
-            (HeaderMirror::Nothing, Some("initialize"), &[]),
-            (
-                HeaderMirror::Version(Revision::V2025_06_18),
-                Some("tools/call"),
-                &[("mcp-protocol-version", "2025-06-18")],
-            ),
-            (whole(None), None, &[version, param]),
-            (whole(Some("add")), Some("tools/call"), &[version, method, ("mcp-name", "add"), param]),
-            (whole(Some("")), Some("tools/call"), &[version, method, ("mcp-name", ""), param]),
-            (
-                whole(Some("gr\u{fc}\u{df}e")),
-                Some("tools/call"),
-                &[version, method, ("mcp-name", "=?base64?Z3LDvMOfZQ==?="), param],
-            ),
-        ];
-        for (mirrored, method, expected) in table {
-            let mut lines = HeaderLines::default();
-            add_mirrored_headers(&mut lines, mirrored, *method);
-            let found = std::str::from_utf8(lines.as_bytes()).unwrap();
-            let expected: String =
-                expected.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
-            assert_eq!(found, expected, "{mirrored:?}");
-        }
-    }
-
-    #[test]
-    fn body_media_ignores_content_type_parameters() {
-        for (value, expected) in [
-            ("application/json", BodyMedia::Json),
-            ("Application/JSON; charset=utf-8", BodyMedia::Json),
-            ("text/event-stream;charset=utf-8", BodyMedia::Events),
-            ("application/json-seq", BodyMedia::Other),
-            ("text/html", BodyMedia::Other),
-            ("", BodyMedia::Other),
-        ] {
-            let map = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(value))]);
-            assert_eq!(body_media(&(&map).into()), expected, "{value}");
-        }
-        assert_eq!(body_media(&ResponseHeaders::default()), BodyMedia::Other);
     }
 }

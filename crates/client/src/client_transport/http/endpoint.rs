@@ -4,6 +4,7 @@ use std::sync::Arc;
 use http::Method;
 use http::header::LOCATION;
 use parking_lot::{Mutex, MutexGuard};
+use trunkline_auth::authorizer::CallerToken;
 use trunkline_transport::Url;
 use trunkline_transport::http::{HeaderLines, HttpRequest, HttpResponse, OriginMismatch, RequestTarget};
 
@@ -60,13 +61,21 @@ impl HttpEndpoint {
         addressed: &AddressedRequest,
         operation: &str,
     ) -> Result<HttpResponse, TransportFailure> {
+        self.send_for(addressed, operation, None).await
+    }
+
+    /// Sends a request that belongs to the call of a caller.
+    pub(super) async fn send_for(
+        &self,
+        addressed: &AddressedRequest,
+        operation: &str,
+        caller_token: Option<&CallerToken>,
+    ) -> Result<HttpResponse, TransportFailure> {
+        let purpose = RequestPurpose { url: &addressed.url, operation, caller_token };
         if addressed.is_final {
-            return self
-                .http
-                .send(&addressed.request, RequestPurpose { url: &addressed.url, operation })
-                .await;
+            return self.http.send(&addressed.request, purpose).await;
         }
-        Box::pin(self.send_following_redirects(addressed, operation)).await
+        Box::pin(self.send_following_redirects(addressed, purpose)).await
     }
 
     /// Reports whether an authorization waits for the user.
@@ -78,18 +87,18 @@ impl HttpEndpoint {
     async fn send_following_redirects(
         &self,
         addressed: &AddressedRequest,
-        operation: &str,
+        purpose: RequestPurpose<'_>,
     ) -> Result<HttpResponse, TransportFailure> {
         let (mut request, mut url) = (addressed.request.clone(), addressed.url.clone());
         for _ in 0..MAX_REDIRECTS {
-            let response = self.http.send(&request, RequestPurpose { url: &url, operation }).await?;
+            let response = self.http.send(&request, RequestPurpose { url: &url, ..purpose }).await?;
             match self.redirect_target(&response) {
                 Some((target, at)) => (request.target, url) = (target, at),
                 None => return Ok(response),
             }
             response.body.finish();
         }
-        self.http.send(&request, RequestPurpose { url: &url, operation }).await
+        self.http.send(&request, RequestPurpose { url: &url, ..purpose }).await
     }
 
     /// Returns the target of a redirect, which often differs by a slash only.

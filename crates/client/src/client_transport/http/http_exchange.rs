@@ -11,7 +11,7 @@ use trunkline_transport::http::{HttpError, HttpResponseBody};
 
 use super::CLOSED_MESSAGE;
 use super::close_signal::CloseWaiter;
-use super::custom_headers::{BodyMedia, body_media};
+use super::response_head::{BodyMedia, body_media};
 use super::response_head::{InSession, ResponseKind, malformed, with_excerpt};
 use super::resumption::StreamResumption;
 use super::shared::{HttpShared, StreamUnavailable, http_failure};
@@ -174,10 +174,13 @@ async fn read_body(body: &mut HttpResponseBody, shared: &HttpShared) -> Result<B
     };
     let read = body.read_all_while(limits.message_bytes, has_memory).await;
     read.map_err(|error| match exceeded {
-        Some(exceeded) => TransportFailure::maybe_sent(FailureCause::from_error(exceeded)),
+        Some(exceeded) => {
+            shared.unsolicited.count_dropped(exceeded.into());
+            TransportFailure::maybe_sent(FailureCause::from_error(exceeded))
+        }
         None => {
-            if matches!(error, HttpError::TooLong { .. }) {
-                shared.unsolicited.count_dropped(DroppedMessage::TooLong);
+            if let HttpError::TooLong { limit } = error {
+                shared.unsolicited.count_dropped(DroppedMessage::TooLong { limit });
             }
             http_failure(error)
         }
@@ -186,23 +189,20 @@ async fn read_body(body: &mut HttpResponseBody, shared: &HttpShared) -> Result<B
 
 /// Parses a JSON body as the response.
 fn read_response(body: &Bytes, id: u64, shared: &HttpShared) -> ExchangeEvent {
-    let problem = match envelope::read_from_server(body, shared.limits.bounds) {
-        Ok(MessageOrBatch::One(message)) => match response_to(message, id, MissingIdPolicy::Accept) {
-            Some(outcome) => return ExchangeEvent::Response(outcome),
-            None => "it does not answer the request".to_owned(),
-        },
+    let response = match envelope::read_from_server(body, shared.limits.bounds) {
+        Ok(MessageOrBatch::One(message)) => Ok(response_to(message, id, MissingIdPolicy::Accept)),
         Ok(MessageOrBatch::Batch(messages)) => {
             let mut messages = messages.into_iter().flatten();
-            match messages.find_map(|message| response_to(message, id, MissingIdPolicy::Reject)) {
-                Some(outcome) => return ExchangeEvent::Response(outcome),
-                None => "it does not answer the request".to_owned(),
-            }
+            Ok(messages.find_map(|message| response_to(message, id, MissingIdPolicy::Reject)))
         }
-        Err(unreadable) => {
-            shared.unsolicited.count_dropped(DroppedMessage::Unreadable);
-            unreadable.refusal.to_string()
-        }
+        Err(unreadable) => Err(unreadable),
     };
+    let (dropped, problem) = match response {
+        Ok(Some(outcome)) => return ExchangeEvent::Response(outcome),
+        Ok(None) => (DroppedMessage::Unmatched, "it does not answer the request".to_owned()),
+        Err(unreadable) => (DroppedMessage::Unreadable, unreadable.refusal.to_string()),
+    };
+    shared.unsolicited.count_dropped(dropped);
     ExchangeEvent::Failed(malformed(format!("the response cannot be read: {problem}")))
 }
 
@@ -269,6 +269,7 @@ impl StreamedResponse {
                 SseItem::Message(Message::Request(request)) => {
                     if self.guard.is_stateless {
                         // Stateless requests receive input requests as their result only.
+                        self.shared.unsolicited.count_dropped(DroppedMessage::Request);
                         tracing::debug!(method = %request.method, "dropped a request of the server");
                     } else if request.method == Method::Ping.as_str() {
                         self.shared.answer_ping(&request.id);
@@ -284,15 +285,15 @@ impl StreamedResponse {
                     return guard.finish(ExchangeEvent::Response(outcome));
                 }
                 SseItem::Message(Message::Response(response)) => {
+                    self.shared.unsolicited.count_dropped(DroppedMessage::Unmatched);
                     tracing::debug!(id = ?response.id, "dropped a response without a pending request");
                 }
                 // Of all responses only that to its own request is expected on the stream.
                 SseItem::Malformed(unreadable, true)
                     if unreadable.id.as_ref().is_none_or(|id| *id == RequestId::from_number(self.id)) =>
                 {
-                    self.shared.unsolicited.count_dropped(DroppedMessage::Unreadable);
                     let problem = format!("the response cannot be read: {}", unreadable.refusal);
-                    return self.guard.finish(ExchangeEvent::Failed(malformed(problem)));
+                    return self.fail(DroppedMessage::Unreadable, malformed(problem));
                 }
                 SseItem::Malformed(unreadable, _) => {
                     self.shared.unsolicited.count_dropped(DroppedMessage::Unreadable);
@@ -305,11 +306,10 @@ impl StreamedResponse {
                 }
                 SseItem::OutOfMemory(exceeded) => {
                     let failure = TransportFailure::maybe_sent(FailureCause::from_error(exceeded));
-                    return self.guard.finish(ExchangeEvent::Failed(failure));
+                    return self.fail(exceeded.into(), failure);
                 }
                 SseItem::TooLong(limit) => {
-                    self.shared.unsolicited.count_dropped(DroppedMessage::TooLong);
-                    return self.guard.finish(ExchangeEvent::Failed(too_long(limit)));
+                    return self.fail(DroppedMessage::TooLong { limit }, too_long(limit));
                 }
                 SseItem::End(how) => {
                     if let Err(failure) = Box::pin(self.resume(how)).await {
@@ -318,6 +318,16 @@ impl StreamedResponse {
                 }
             }
         }
+    }
+
+    /// Ends the request because of a message that was dropped.
+    fn fail(
+        mut self,
+        dropped: DroppedMessage,
+        failure: TransportFailure,
+    ) -> (ExchangeEvent, HttpExchangeStage) {
+        self.shared.unsolicited.count_dropped(dropped);
+        self.guard.finish(ExchangeEvent::Failed(failure))
     }
 
     /// Resumes the stream after the last event. The server may have received the request, so that it cannot be

@@ -2,7 +2,7 @@ use http::header::{HeaderName, HeaderValue};
 use trunkline_protocol::Revision;
 use trunkline_transport::http::{HeaderLines, ResponseHeaders};
 
-use super::custom_headers;
+use super::mcp_headers;
 use super::response_head::InSession;
 
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -53,7 +53,7 @@ impl HttpSession {
     /// Adds the session id and the revision, for a request that mirrors no body.
     pub(super) fn add_session_headers(&self, headers: &mut HeaderLines) -> InSession {
         if let Some(revision) = self.revision {
-            custom_headers::add_version_header(headers, revision);
+            mcp_headers::add_version_header(headers, revision);
         }
         self.add_session_id(headers)
     }

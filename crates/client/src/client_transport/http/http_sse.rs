@@ -153,7 +153,7 @@ async fn open_event_stream(
             headers: headers.stream_headers().into(),
             body: Vec::new(),
         };
-        let mut response = http.send(&request, RequestPurpose { url: &url, operation: "stream" }).await?;
+        let mut response = http.send(&request, RequestPurpose::new(&url, "stream")).await?;
         match response_head::classify_response(response.status, &response.headers, InSession::No) {
             ResponseKind::Events => return Ok((url, response)),
             ResponseKind::Json => {
@@ -181,7 +181,7 @@ fn redirect_target(url: &Url, response: &HttpResponse) -> Option<Url> {
 
 /// Posts a message, and returns it with the outcome.
 async fn post(http: AuthorizedHttp, request: HttpRequest, url: Arc<Url>) -> (Vec<u8>, Result<(), PostError>) {
-    let purpose = RequestPurpose { url: &url, operation: "post" };
+    let purpose = RequestPurpose::new(&url, "post");
     let sending = async {
         let mut response = http.send(&request, purpose).await.map_err(PostError::Failed)?;
         if response.status == StatusCode::NOT_FOUND {

@@ -18,6 +18,7 @@ mod endpoint;
 mod http_exchange;
 mod http_session;
 mod http_sse;
+mod mcp_headers;
 mod response_head;
 mod resumption;
 mod shared;

@@ -5,7 +5,6 @@ use http::header::{CONTENT_ENCODING, CONTENT_TYPE, LOCATION, WWW_AUTHENTICATE};
 use trunkline_protocol::shorten;
 use trunkline_transport::http::ResponseHeaders;
 
-use super::custom_headers::{BodyMedia, body_media};
 use crate::client_transport::{RequestDelivery, TransportFailure, TransportFailureKind};
 
 /// The longest `WWW-Authenticate` challenge that is stored, in characters.
@@ -30,6 +29,29 @@ pub(super) enum ResponseKind {
 pub(super) enum InSession {
     Yes,
     No,
+}
+
+/// The media types of a response body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BodyMedia {
+    Json,
+    Events,
+    Other,
+}
+
+/// Parses `Content-Type`, without its parameters.
+pub(super) fn body_media(headers: &ResponseHeaders) -> BodyMedia {
+    let kind = headers.get(&CONTENT_TYPE).unwrap_or_default();
+    // Fast path: what nearly every server sends.
+    if kind == b"application/json" {
+        return BodyMedia::Json;
+    }
+    let kind = headers.get_text(&CONTENT_TYPE).unwrap_or_default();
+    match kind.split(';').next().unwrap_or_default().trim() {
+        kind if kind.eq_ignore_ascii_case("application/json") => BodyMedia::Json,
+        kind if kind.eq_ignore_ascii_case("text/event-stream") => BodyMedia::Events,
+        _ => BodyMedia::Other,
+    }
 }
 
 /// Classifies the head of the response to a request.
@@ -291,5 +313,21 @@ mod tests {
         assert_eq!(challenge(&(&map).into()).unwrap().chars().count(), MAX_CHALLENGE_CHARS + 1);
         assert_eq!(excerpt(b"<html>\r\n\x1b[31m  hi\xff</html>"), "<html> [31m hi\u{fffd}</html>");
         assert!(excerpt("é".repeat(100_000).as_bytes()).chars().count() < 200);
+    }
+
+    #[test]
+    fn body_media_ignores_content_type_parameters() {
+        for (value, expected) in [
+            ("application/json", BodyMedia::Json),
+            ("Application/JSON; charset=utf-8", BodyMedia::Json),
+            ("text/event-stream;charset=utf-8", BodyMedia::Events),
+            ("application/json-seq", BodyMedia::Other),
+            ("text/html", BodyMedia::Other),
+            ("", BodyMedia::Other),
+        ] {
+            let map = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(value))]);
+            assert_eq!(body_media(&(&map).into()), expected, "{value}");
+        }
+        assert_eq!(body_media(&ResponseHeaders::default()), BodyMedia::Other);
     }
 }

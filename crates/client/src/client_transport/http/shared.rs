@@ -16,9 +16,10 @@ use trunkline_transport::http::{HeaderLines, HttpError, HttpResponse, OriginMism
 use super::HttpLimits;
 use super::authorized_http::AuthorizedHttp;
 use super::close_signal::CloseSignal;
-use super::custom_headers::{self, CustomHeaders};
+use super::custom_headers::CustomHeaders;
 use super::endpoint::HttpEndpoint;
 use super::http_session::HttpSession;
+use super::mcp_headers;
 use super::response_head::{self, InSession, ResponseKind, with_excerpt};
 use super::sse_messages::SseMessages;
 use crate::client_transport::{
@@ -144,11 +145,12 @@ impl HttpShared {
         outgoing: &mut OutgoingRequest,
     ) -> Result<(ResponseKind, HttpResponse), TransportFailure> {
         let mut headers = self.post_headers.with_capacity_for(EXTRA_HEADER_BYTES);
-        custom_headers::add_mirrored_headers(&mut headers, &outgoing.mirror, Some(&outgoing.method));
+        mcp_headers::add_mirrored_headers(&mut headers, &outgoing.mirror, Some(&outgoing.method));
         let session = self.add_session_headers(&outgoing.mirror, &mut headers);
         let body = std::mem::take(&mut outgoing.body).into();
         let request = self.endpoint.build_request(HttpMethod::POST, headers, body);
-        let response = self.endpoint.send(&request, &outgoing.method).await?;
+        let caller_token = outgoing.caller_token.as_ref();
+        let response = self.endpoint.send_for(&request, &outgoing.method, caller_token).await?;
         let answer = response_head::classify_response(response.status, &response.headers, session);
         if outgoing.mirror == HeaderMirror::Nothing
             && matches!(answer, ResponseKind::Json | ResponseKind::Events)
@@ -188,7 +190,7 @@ impl HttpShared {
     /// Sends a notification or a response.
     pub(super) async fn post(&self, posted: OutgoingMessage) -> Result<(), TransportFailure> {
         let mut headers = self.post_headers.with_capacity_for(EXTRA_HEADER_BYTES);
-        custom_headers::add_mirrored_headers(&mut headers, &posted.mirror, None);
+        mcp_headers::add_mirrored_headers(&mut headers, &posted.mirror, None);
         let session = self.add_session_headers(&posted.mirror, &mut headers);
         self.deliver(posted.body, headers, session).await
     }

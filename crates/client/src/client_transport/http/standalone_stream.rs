@@ -14,7 +14,7 @@ use super::sse_messages::{SseItem, SseMessages};
 use crate::client_transport::TransportFailureKind;
 use crate::dropped_message::DroppedMessage;
 
-/// Consecutive failures before a warning is logged.
+/// Consecutive failures before they are reported.
 const WARN_AFTER_FAILURES: u32 = 10;
 
 /// A stream without messages that ends sooner than this counts as a failure.
@@ -70,7 +70,7 @@ async fn run_stream(shared: Arc<HttpShared>, opened_sender: watch::Sender<bool>)
             },
         };
         if failed && resumption.record_failure() == WARN_AFTER_FAILURES {
-            tracing::warn!("the server's stream of changes fails again and again");
+            shared.unsolicited.count_dropped(DroppedMessage::StreamFailing);
         }
         tokio::time::sleep(resumption.retry_delay()).await;
     }
@@ -99,12 +99,11 @@ async fn read_events(
                 }
             }
             SseItem::TooLong(limit) => {
-                shared.unsolicited.count_dropped(DroppedMessage::TooLong);
-                tracing::warn!(limit, "a message of the server is too long and was skipped");
+                shared.unsolicited.count_dropped(DroppedMessage::TooLong { limit });
                 shared.unsolicited.send_interrupted();
             }
             SseItem::OutOfMemory(exceeded) => {
-                tracing::warn!(%exceeded, "a stream of the server was closed");
+                shared.unsolicited.count_dropped(exceeded.into());
                 return has_messages;
             }
             SseItem::End(_) => return has_messages,

@@ -5,7 +5,7 @@ use trunkline_client::protocol::Refusal;
 use trunkline_client::protocol::model::{ClientCapabilities, InputRequest, InputResponse};
 use trunkline_client::{BoxFuture, InputHandler, InputOrigin};
 
-/// Answers by a function, and writes down what was asked and where.
+/// Responds by a function, and records the input requests with their origins.
 #[derive(Clone)]
 pub(crate) struct Answers {
     capabilities: ClientCapabilities,
@@ -16,7 +16,7 @@ pub(crate) struct Answers {
 type AnswerFn = dyn Fn(&InputRequest) -> Result<InputResponse, Refusal> + Send + Sync;
 
 impl Answers {
-    /// Answers everything that can be asked.
+    /// Responds to every kind of input request.
     pub(crate) fn new(
         answer: impl Fn(&InputRequest) -> Result<InputResponse, Refusal> + Send + Sync + 'static,
     ) -> Self {
@@ -30,7 +30,7 @@ impl Answers {
         Self { capabilities, ..self }
     }
 
-    /// Returns what was asked so far.
+    /// Returns the input requests so far.
     pub(crate) fn asked(&self) -> Vec<(InputOrigin, InputRequest)> {
         self.asked.lock().unwrap().clone()
     }
@@ -48,7 +48,7 @@ impl InputHandler for Answers {
     ) -> BoxFuture<'_, Result<InputResponse, Refusal>> {
         self.asked.lock().unwrap().push((origin, question.clone()));
         Box::pin(async move {
-            // Whoever answers takes a while.
+            // The response takes a while.
             tokio::task::yield_now().await;
             (self.answer)(&question)
         })

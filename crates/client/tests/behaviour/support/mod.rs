@@ -1,4 +1,4 @@
-//! The server that is called, who answers what it asks, and peers that are only scripts.
+//! The test server, handlers of input requests, and scripted peers.
 
 mod answers;
 mod script;

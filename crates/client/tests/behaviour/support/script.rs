@@ -3,7 +3,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 use trunkline_client::transport::{ChannelOpener, MockPeer, mock};
 
-/// A peer that is a script: each connection is a mock whose answers come from one function.
+/// A scripted peer: each connection is a mock with responses from one function.
 #[derive(Clone, Default)]
 pub(crate) struct ScriptedPeer {
     connections: Arc<Mutex<Vec<MockPeer>>>,
@@ -17,14 +17,14 @@ pub(crate) enum ScriptAction {
     Result(Value),
     /// Answers with an error.
     Error(Value),
-    /// Says something, whatever it is.
+    /// Sends a text.
     Say(String),
-    /// Says nothing any more, ever.
+    /// Sends no more messages.
     End,
 }
 
 impl ScriptedPeer {
-    /// Makes a target whose peer does something about each message, by a function of the connection's number and of it.
+    /// Makes a target with a peer that reacts to each message by a function of the connection's number and the message.
     pub(crate) fn new(
         act: impl Fn(usize, &Value) -> ScriptAction + Send + Sync + 'static,
     ) -> (Self, ChannelOpener) {
@@ -74,7 +74,7 @@ impl ScriptedPeer {
 
 fn play(act: ScriptAction, sent: &str, mock: &MockPeer) -> Option<String> {
     let message: Value = serde_json::from_str(sent).unwrap();
-    // The mock is locked while it asks for an answer, so that anything else is done a little later.
+    // The mock is locked while it calls the function, so that any other action is done a little later.
     let later = |then: Box<dyn FnOnce(MockPeer) + Send>| {
         let mock = mock.clone();
         tokio::spawn(async move { then(mock) });

@@ -25,7 +25,7 @@ struct Who {
     who: String,
 }
 
-/// Tells how many calls of `wait` run, and how many were cancelled.
+/// Counts the running and the cancelled calls of `wait`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Life {
     pub(crate) running: Arc<AtomicUsize>,

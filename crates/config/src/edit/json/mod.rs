@@ -33,6 +33,9 @@ pub(super) fn add(
         render::member(server.name.as_str(), &written)
     };
     match known {
+        Some(known) if known.value.is_null() => {
+            vec![TextEdit::replace(known.value.span.clone(), style.object(&[entry(2)], 1))]
+        }
         Some(known) => append(text, &known.value, &style, entry),
         None => append(text, root, &style, |depth| {
             render::member(container, &style.object(&[entry(depth + 1)], depth))
@@ -44,6 +47,11 @@ pub(super) fn add(
 pub(super) fn remove(text: &str, root: &ConfigNode, name: &str) -> Vec<TextEdit> {
     let within = containers(root, ConfigFormat::Json).find(|container| container.value.get(name).is_some());
     within.map_or_else(Vec::new, |container| remove_member(text, &container.value, name))
+}
+
+/// Removes a table of servers.
+pub(super) fn remove_container(text: &str, root: &ConfigNode, container: &str) -> Vec<TextEdit> {
+    remove_member(text, root, container)
 }
 
 /// Enables or disables a server, if its definition differs.

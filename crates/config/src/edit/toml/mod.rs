@@ -155,7 +155,7 @@ fn section(text: &str, statements: &[TomlStatement], header: usize) -> Range<usi
     while let Some((above, "")) = line_above(text, start) {
         start = above;
     }
-    // What comes first in a file is set off from what follows instead.
+    // At the start of a file, the blank lines after the statement are removed instead.
     while start == 0 && end < text.len() {
         let next = next_line(text, end);
         if !text.get(end..next).is_some_and(|line| line.trim().is_empty()) {

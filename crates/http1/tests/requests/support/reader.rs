@@ -117,6 +117,10 @@ impl AsyncWrite for PieceStream {
 
 impl ServerStream for PieceStream {
     fn set_buffered(&mut self, _: usize) {}
+
+    fn is_reset(&self) -> bool {
+        false
+    }
 }
 
 /// A server that goes on for as long as its connection.

@@ -4,7 +4,7 @@ use trunkline_client::protocol::Refusal;
 use trunkline_client::protocol::model::{ClientCapabilities, InputRequest, InputResponse, Root};
 use trunkline_client::{BoxFuture, InputHandler, InputOrigin};
 
-/// Answers by a function, roots by a list, and writes down what else was asked.
+/// Responds by a function, to roots by a list, and records the other input requests.
 #[derive(Clone)]
 pub(crate) struct RecordingHandler {
     capabilities: ClientCapabilities,
@@ -16,7 +16,7 @@ pub(crate) struct RecordingHandler {
 type AnswerFn = dyn Fn(&InputRequest) -> BoxFuture<'static, Result<InputResponse, Refusal>> + Send + Sync;
 
 impl RecordingHandler {
-    /// Answers everything that can be asked.
+    /// Responds to every kind of input request.
     pub(crate) fn new(
         answer: impl Fn(&InputRequest) -> Result<InputResponse, Refusal> + Send + Sync + 'static,
     ) -> Self {
@@ -52,7 +52,7 @@ impl RecordingHandler {
         Self { capabilities, ..self }
     }
 
-    /// Returns what was asked so far, but for roots.
+    /// Returns the input requests so far, except for roots.
     pub(crate) fn asked(&self) -> Vec<InputRequest> {
         self.asked.lock().unwrap().clone()
     }

@@ -1,4 +1,4 @@
-//! Servers behind a hub, clients in front of it, and who answers what is asked.
+//! Servers behind a hub, clients in front of it, and their handlers of input requests.
 
 mod answers;
 mod script;
@@ -50,12 +50,12 @@ pub(crate) fn until(what: impl FnMut() -> bool) -> impl Future<Output = ()> {
     }
 }
 
-/// Serves a hub, as often as somebody connects to it.
+/// Serves a hub to any number of clients.
 pub(crate) fn serve_hub(hub: &Hub) -> Host {
     Host::new(hub.clone(), HostOptions::default()).unwrap()
 }
 
-/// Connects a client that speaks one revision and can be asked nothing.
+/// Connects a client of one revision without capabilities.
 pub(crate) async fn plain_client(hub: &Hub, revision: Revision) -> Client {
     client(&serve_hub(hub), Client::builder().pin(revision), Principal::Process).await
 }
@@ -75,7 +75,7 @@ pub(crate) fn named_principal(name: &str) -> Principal {
     Principal::Named(name.into())
 }
 
-/// Connects a client as somebody.
+/// Connects a client with this principal.
 pub(crate) async fn client(front: &Host, builder: ClientBuilder, principal: Principal) -> Client {
     let front = front.clone();
     let opener = ChannelOpener::new("the hub", move || {
@@ -89,7 +89,7 @@ pub(crate) async fn client(front: &Host, builder: ClientBuilder, principal: Prin
     within(builder.connect(opener)).await.unwrap()
 }
 
-/// A server with tools that say their own name.
+/// A server with tools that return their own name.
 pub(crate) fn echo_server(names: &[&'static str]) -> Server {
     names.iter().fold(Server::new("parrots").advertise_tools(), |server, name| server.with(echo_tool(name)))
 }
@@ -104,7 +104,7 @@ pub(crate) async fn tools(client: &Client) -> Vec<String> {
     tools.iter().map(|tool| tool.name.clone()).collect()
 }
 
-/// Calls a tool without arguments, and returns what it says.
+/// Calls a tool without arguments, and returns its text.
 pub(crate) async fn say(client: &Client, tool: &str) -> String {
     match within(client.call(tool, serde_json::json!({}))).await {
         Ok(said) => said.text(),

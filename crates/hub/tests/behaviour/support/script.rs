@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use trunkline_client::protocol::Revision;
 use trunkline_client::transport::{ChannelOpener, MockPeer, mock};
 
-/// A server that is a script: each connection is a mock whose answers come from one function.
+/// A scripted server: each connection is a mock with responses from one function.
 #[derive(Clone)]
 pub(crate) struct ScriptedServer {
     connections: Arc<Mutex<Vec<MockPeer>>>,
@@ -47,7 +47,7 @@ impl ScriptedServer {
         sent.map(|message| serde_json::from_str(&message).unwrap()).collect()
     }
 
-    /// Says something over the newest connection.
+    /// Sends a message over the newest connection.
     pub(crate) fn send(&self, message: &Value) {
         self.newest().receive(message.to_string());
     }
@@ -89,13 +89,13 @@ pub(crate) struct ScriptConnection {
 }
 
 impl ScriptConnection {
-    /// Says something, once whatever is being said now is said.
+    /// Sends a message, after the one that is being written.
     pub(crate) fn send(&self, message: Value) {
         let mock = self.mock.clone();
         tokio::spawn(async move { mock.receive(message.to_string()) });
     }
 
-    /// Says something now, which is possible only while nothing is being said: from a task of its own.
+    /// Sends a message at once, which is possible only from a task of its own.
     pub(crate) fn send_now(&self, message: &Value) {
         self.mock.receive(message.to_string());
     }
@@ -106,16 +106,16 @@ impl ScriptConnection {
     }
 }
 
-/// What a script says to a message: a result, an error, or nothing at all.
+/// The response of a script to a message: a result, an error, or none.
 pub(crate) enum ScriptReply {
     Result(Value),
     Error(Value),
     Nothing,
-    /// What every script says to it.
+    /// The default response of every script.
     AsUsual,
 }
 
-/// Makes a server with one tool, `t`, that says what a function says.
+/// Makes a server with one tool, `t`, that responds by a function.
 pub(crate) fn script(
     says: impl Fn(&ScriptConnection, &Value) -> ScriptReply + Send + Sync + 'static,
 ) -> (ScriptedServer, ChannelOpener) {
@@ -174,7 +174,7 @@ fn usual(message: &Value) -> ScriptReply {
     })
 }
 
-/// The result of a tool that says something.
+/// The result of a tool with this text.
 pub(crate) fn text_result(text: &str) -> Value {
     json!({ "resultType": "complete", "content": [{ "type": "text", "text": text }] })
 }

@@ -23,7 +23,7 @@ struct ServerSlot {
     target: Result<Target, String>,
     shutdown: Option<Shutdown>,
     pin: Option<Revision>,
-    /// Whether whoever visits is let in.
+    /// Whether every client is accepted.
     door: watch::Sender<bool>,
     visits: Arc<AtomicUsize>,
     guests: Arc<AtomicUsize>,
@@ -46,7 +46,7 @@ impl Drop for ConnectionCount {
 }
 
 impl TestServers {
-    /// Lets a server live here, which speaks one revision to whoever visits.
+    /// Adds a server of one revision.
     pub(crate) fn add_server(&self, name: &str, server: &Server, pin: Revision) -> ServerHandle {
         let handle = server.handle().unwrap();
         self.house(name, &handle, pin);
@@ -78,12 +78,12 @@ impl TestServers {
         self.put(name, Ok(opener.into()), None, Some(pin));
     }
 
-    /// Lets something that opens channels live here, in whichever era it is spoken to.
+    /// Adds a scripted server that is connected to in any era.
     pub(crate) fn add_script_of_any_era(&self, name: &str, opener: ChannelOpener) {
         self.put(name, Ok(opener.into()), None, None);
     }
 
-    /// Lets nobody live here, for a reason.
+    /// Makes connecting to a server fail, with this reason.
     pub(crate) fn set_unreachable(&self, name: &str, reason: &str) {
         self.put(name, Err(reason.to_owned()), None, None);
     }
@@ -105,7 +105,7 @@ impl TestServers {
         );
     }
 
-    /// Ends every connection to a server, which is there again for whoever connects anew.
+    /// Ends every connection to a server; new ones are accepted.
     pub(crate) fn kill(&self, name: &str, handle: &ServerHandle) {
         let (shutdown, pin) = {
             let houses = self.houses.lock().unwrap();
@@ -116,12 +116,12 @@ impl TestServers {
         self.house(name, handle, pin);
     }
 
-    /// Makes whoever connects to a server wait until it is let in.
+    /// Makes new connections to a server wait.
     pub(crate) fn block_connections(&self, name: &str) {
         self.houses.lock().unwrap().get(name).unwrap().door.send_replace(false);
     }
 
-    /// Lets everybody in who waits.
+    /// Accepts the waiting connections.
     pub(crate) fn allow_connections(&self, name: &str) {
         self.houses.lock().unwrap().get(name).unwrap().door.send_replace(true);
     }
@@ -132,12 +132,12 @@ impl TestServers {
         houses.get(name).map_or(0, |house| house.visits.load(Ordering::SeqCst))
     }
 
-    /// Reports whether nobody is connected to a server.
+    /// Reports whether a server has no connection.
     pub(crate) fn is_unconnected(&self, name: &str) -> bool {
         self.houses.lock().unwrap().get(name).is_none_or(|house| house.guests.load(Ordering::SeqCst) == 0)
     }
 
-    /// Makes a hub whose servers live here.
+    /// Makes a hub with these servers.
     pub(crate) fn hub(&self) -> Hub {
         self.hub_within(quick())
     }

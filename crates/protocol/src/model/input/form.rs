@@ -1,4 +1,6 @@
 //! Simplified forms for the revision 2025-06-18.
+//!
+//! See [Request Schema](https://modelcontextprotocol.io/specification/2025-06-18/client/elicitation#request-schema).
 
 use bytestring::ByteString;
 

@@ -43,6 +43,8 @@ pub(crate) fn begin(
 }
 
 /// Begins the messages of a batch, which only 2025-03-26 has.
+///
+/// See [Batching](https://modelcontextprotocol.io/specification/2025-03-26/basic/index#batching).
 pub(crate) fn begin_batch(
     core: &Arc<ServerCore>,
     session: &Arc<LiveSession>,
@@ -155,6 +157,9 @@ fn start(
 }
 
 /// Answers requests about the session itself; `None` for requests to the handler.
+///
+/// See [Ping](https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/ping) and
+/// [Setting Log Level](https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/logging#setting-log-level).
 fn answer_session_request(
     core: &ServerCore,
     session: &LiveSession,
@@ -239,6 +244,8 @@ fn watched_uri(core: &ServerCore, request: &Request) -> Result<String, Refusal> 
 }
 
 /// Subscribes a session to a resource, once the handler is ready to notify of it.
+///
+/// See [Resources, Subscriptions](https://modelcontextprotocol.io/specification/2025-11-25/server/resources#subscriptions).
 async fn subscribe(
     core: Arc<ServerCore>,
     session: Arc<LiveSession>,

@@ -109,6 +109,10 @@ impl LegacyCall {
     }
 
     /// Turns the new input requests into requests to the client; one that its revision cannot express fails at once.
+    ///
+    /// See [Elicitation](https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#elicitation-requests),
+    /// [Sampling](https://modelcontextprotocol.io/specification/2025-11-25/client/sampling#creating-messages) and
+    /// [Roots](https://modelcontextprotocol.io/specification/2025-11-25/client/roots#listing-roots).
     fn send_requests(&mut self) {
         let Some(running) = &self.executing else { return };
         let client_requests = self.client_requests.get_or_insert_default();

@@ -12,6 +12,8 @@ use crate::call::elicitation_complete;
 /// A handler that is called again with the responses may request the same URL until the user has finished there. The
 /// user agreed once, so the URL is not opened again; and the client is notified once the handler no longer requests
 /// it.
+///
+/// See [Completion Notifications for URL Mode Elicitation](https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#completion-notifications-for-url-mode-elicitation).
 #[derive(Clone, Debug, Default)]
 pub(super) struct ElicitedUrls(Arc<Mutex<Vec<ElicitedUrl>>>);
 

@@ -6,6 +6,8 @@ use trunkline_session::{BoxFuture, EventId, EventStore, SessionId, StoreError, S
 use crate::server_core::now;
 
 /// A stream that stops being resumable when one of its events cannot be stored: a replay would leave that event out.
+///
+/// See [Resumability and Redelivery](https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#resumability-and-redelivery).
 pub(crate) trait BreakableStream: Send + Sync + 'static {
     fn mark_broken(&self);
 

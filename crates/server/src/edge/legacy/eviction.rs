@@ -9,17 +9,17 @@ use crate::party::ClientParty;
 
 /// A session, as far as it matters for eviction.
 #[derive(Clone, Debug)]
-pub(super) struct EvictableSession {
-    pub(super) id: SessionId,
-    pub(super) principal: Principal,
-    pub(super) party: ClientParty,
+pub(crate) struct EvictableSession {
+    pub(crate) id: SessionId,
+    pub(crate) principal: Principal,
+    pub(crate) party: ClientParty,
     /// When it was last used; `None` if a call runs or a stream is open.
-    pub(super) idle_since: Option<Timestamp>,
+    pub(crate) idle_since: Option<Timestamp>,
 }
 
 /// Which parties may lose sessions to a new one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum EvictionScope {
+pub(crate) enum EvictionScope {
     /// Those that hold more than the party of the new session, and that party itself.
     Larger,
     /// The party of the new session alone.
@@ -31,7 +31,7 @@ pub(super) enum EvictionScope {
 const EVICTED_FRACTION: usize = 128;
 
 /// Chooses the sessions to end: the oldest idle ones of the party that holds the most and has any.
-pub(super) fn choose_evicted(
+pub(crate) fn choose_evicted(
     candidates: Vec<EvictableSession>,
     newcomer: &ClientParty,
     scope: EvictionScope,

@@ -16,6 +16,8 @@ pub(crate) struct AcceptedHandshake {
 const SESSION_ID: &str = "trunkline/sessionId";
 
 /// Reads `initialize` and makes its response.
+///
+/// See [Version Negotiation](https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#version-negotiation).
 pub(crate) fn accept_handshake(
     core: &ServerCore,
     request: &Request,

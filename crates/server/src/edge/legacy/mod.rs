@@ -1,5 +1,7 @@
 //! The legacy edge: sessions opened by `initialize`, in which the server may send requests of its own.
 //!
+//! See [Lifecycle](https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle).
+//!
 //! # Invariants
 //!
 //! - Of two concurrent requests with the same id only one runs:
@@ -26,6 +28,7 @@ mod standalone_stream;
 pub(crate) use self::begin::{TransportCapabilities, batch_not_allowed, begin, begin_batch, refuse_batch};
 pub(crate) use self::call::LegacyCall;
 pub(crate) use self::event_record::{BreakableStream, EventRecord};
+pub(crate) use self::eviction::{EvictableSession, EvictionScope, choose_evicted};
 pub(crate) use self::initialize::accept_handshake;
 pub(crate) use self::live::{LiveSession, ResumableStream};
 pub use self::session_summary::SessionSummary;

@@ -24,6 +24,8 @@ const MAX_EVICTIONS: usize = 4;
 /// The sessions that this node serves, in front of the store that has them all.
 ///
 /// A session found here is not looked up again; its use is reported to the store from time to time.
+///
+/// See [Session Management](https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#session-management).
 pub(crate) struct LegacySessions {
     core: Arc<ServerCore>,
     store: Arc<dyn SessionStore>,
@@ -118,19 +120,30 @@ impl LegacySessions {
         for chosen in choose_evicted(candidates, &newcomer, scope) {
             // A call may have begun meanwhile.
             let is_over = self.live.get(&chosen.id).is_none_or(|session| session.end_if_idle());
-            if is_over && self.store.delete(chosen.id, &chosen.principal).await.is_ok() {
-                self.remove(chosen.id);
-                process::count_evicted_session(scope.into());
-                is_evicted = true;
+            if !is_over {
+                continue;
             }
+            match self.store.evict(chosen.id, &chosen.principal, now()).await {
+                Ok(true) => {
+                    self.remove(chosen.id);
+                    process::count_evicted_session(scope.into());
+                }
+                // It has ended, or goes on through another node, which has its events then.
+                Ok(false) => self.end_here(chosen.id),
+                Err(_) => {
+                    self.end_here(chosen.id);
+                    continue;
+                }
+            }
+            is_evicted = true;
         }
         is_evicted
     }
 
     /// Returns the sessions that the store has and this node has not used, as after a restart. When they were last used is
-    /// unknown here, so that they go before those of this node.
+    /// unknown here, so that they go before those of this node; those of a shared store may be in use on another node.
     async fn stored_candidates(&self) -> Vec<EvictableSession> {
-        if self.store.count() <= self.live.len() {
+        if self.store.is_shared() || self.store.count() <= self.live.len() {
             return Vec::new();
         }
         let records = self.store.list_all(usize::MAX, now()).await.unwrap_or_default();
@@ -174,8 +187,14 @@ impl LegacySessions {
         }
         session.touch(now);
         if now.since(session.store_touched()) >= self.touch_interval() {
+            let before = session.store_touched();
             session.touch_store(now);
-            if !self.store.touch(id, now).await.map_err(|error| refuse(&error))? {
+            let touched = self.store.touch(id, now).await.map_err(|error| {
+                // The next request has to find out, too, whether the session goes on.
+                session.touch_store(before);
+                refuse(&error)
+            });
+            if !touched? {
                 // Another node has ended it.
                 self.remove(id);
                 return Err(Refusal::SESSION_NOT_FOUND);
@@ -262,10 +281,11 @@ impl LegacySessions {
             Ok(over) => over.into_iter().for_each(|id| self.remove(id)),
             Err(error) => tracing::warn!(%error, "sessions could not be swept"),
         }
-        // A session that the store has removed, for instance by its own bounds, must not live on here.
+        // A session that the store has removed, for instance by its own bounds, must not live on here. Its events expire, or
+        // another node that uses the session needs them.
         let over: Vec<_> =
             self.live.iter().filter(|entry| self.is_expired(entry, now)).map(|entry| *entry.key()).collect();
-        over.into_iter().for_each(|id| self.remove(id));
+        over.into_iter().for_each(|id| self.end_here(id));
         self.events.expire(now);
         self.core.states.expire(now).await;
     }
@@ -290,10 +310,15 @@ impl LegacySessions {
     }
 
     fn remove(&self, id: SessionId) {
+        self.end_here(id);
+        self.events.forget(id);
+    }
+
+    /// Ends the part of a session in this node; it may go on through another one.
+    fn end_here(&self, id: SessionId) {
         if let Some((_, session)) = self.live.remove(&id) {
             session.end();
         }
-        self.events.forget(id);
     }
 }
 
@@ -332,6 +357,10 @@ pub(super) fn refuse(error: &StoreError) -> Refusal {
         StoreError::Full | StoreError::PrincipalQuotaExceeded => Refusal::TOO_MANY,
         StoreError::TooLarge => {
             Refusal::INVALID_PARAMS.with_message("`capabilities` is larger than a session may keep")
+        }
+        StoreError::Unavailable(_) => {
+            tracing::error!(%error, "the session store failed");
+            Refusal::STORE_UNAVAILABLE
         }
         other => {
             tracing::error!(error = %other, "the session store failed");

@@ -13,6 +13,8 @@ use super::live::LiveSession;
 ///
 /// A client may resume a stream long before the server notices that its previous connection is dead. From then on
 /// only the new connection sends events of the stream.
+///
+/// See [Listening for Messages from the Server](https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#listening-for-messages-from-the-server).
 #[derive(Debug)]
 pub(super) struct StandaloneStreamState {
     connection: AtomicU64,

@@ -64,6 +64,8 @@ impl ModernCall {
     }
 
     /// Returns the state to cancel the call by; its next event is then [`CallEvent::NoResponse`].
+    ///
+    /// See [Cancellation, Behavior Requirements](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/cancellation#behavior-requirements).
     pub(crate) fn shared(&self) -> Option<Arc<CallState>> {
         self.executing.as_ref().map(|running| running.shared().clone())
     }
@@ -105,6 +107,8 @@ impl ModernCall {
     }
 
     /// Ends the request with input requests; the call itself waits for the next request.
+    ///
+    /// See [InputRequiredResult](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr#inputrequiredresult).
     fn suspend_for_input(&mut self) -> RenderedResponse {
         let Some(running) = self.executing.take() else { return refuse(Some(&self.id), &Refusal::INTERNAL) };
         let shared = running.shared().clone();

@@ -24,6 +24,8 @@ pub(crate) struct SubscriptionStream {
 
 impl SubscriptionStream {
     /// Reads the requested filter, and leaves out what the server does not offer.
+    ///
+    /// See [Notification Filter](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions#notification-filter).
     pub(super) fn filter(core: &ServerCore, params: &Params) -> Result<SubscriptionFilter, Refusal> {
         let requested = read_filter(params.get("notifications"))?;
         let offered = core.handler.capabilities();
@@ -69,6 +71,8 @@ impl SubscriptionStream {
     }
 
     /// Returns the first message of the stream, which lists the accepted subscriptions.
+    ///
+    /// See [Acknowledgment](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions#acknowledgment).
     pub(crate) fn acknowledgement(&self) -> String {
         emit::notification("notifications/subscriptions/acknowledged", |writer| {
             writer.open_object();
@@ -85,6 +89,8 @@ impl SubscriptionStream {
     }
 
     /// Returns the response with which the server ends the stream.
+    ///
+    /// See [Graceful Closure](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions#graceful-closure).
     pub(crate) fn final_response(&self) -> String {
         let mut about = JsonObject::new();
         about.set(meta::SUBSCRIPTION_ID, self.id.to_raw());
@@ -114,6 +120,9 @@ impl SubscriptionStream {
         })
     }
 
+    /// Writes the `_meta` that names the listen request.
+    ///
+    /// See [Receiving Notifications](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions#receiving-notifications).
     fn write_meta(&self, writer: &mut JsonWriter) {
         writer.plain_key("_meta");
         writer.open_object();

@@ -1,4 +1,6 @@
 //! The modern edge: every request is independent, and an input request ends it.
+//!
+//! See [Statelessness](https://modelcontextprotocol.io/specification/2026-07-28/basic/index#statelessness).
 
 mod call;
 mod listen;
@@ -72,6 +74,9 @@ pub(crate) fn refuse(id: Option<&RequestId>, refusal: &Refusal) -> RenderedRespo
     RenderedResponse { message: emit::error(id, refusal, revision), status: refusal.status(revision.era()) }
 }
 
+/// Renders the result of `server/discover`.
+///
+/// See [Discovery, Response](https://modelcontextprotocol.io/specification/2026-07-28/server/discover#response).
 fn discover(
     core: &ServerCore,
     id: &RequestId,
@@ -93,6 +98,8 @@ fn discover(
 }
 
 /// Begins a stream of change notifications, once the handler is ready to send them.
+///
+/// See [Subscriptions, Opening a Stream](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions#opening-a-stream).
 fn begin_subscription(
     core: &Arc<ServerCore>,
     id: &RequestId,
@@ -186,6 +193,8 @@ fn start(
 }
 
 /// Resumes a call that requested input in an earlier request.
+///
+/// See [Multi Round-Trip Requests, Basic Workflow](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr#basic-workflow).
 fn resume(
     mut call: Box<ModernCall>,
     state: &str,
@@ -237,6 +246,8 @@ fn resume(
 type KeyedResponses = Vec<(String, RawJson)>;
 
 /// Reads the input responses and the state that came with a request.
+///
+/// See [InputResponses](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr#inputresponses).
 fn read_input(params: &Params) -> Result<(KeyedResponses, Option<String>), Refusal> {
     let answers = match params.get("inputResponses") {
         None => Vec::new(),

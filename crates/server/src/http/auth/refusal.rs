@@ -158,6 +158,11 @@ impl AuthRefusal {
         self.details.status
     }
 
+    /// Returns the description of the error, as the response has it.
+    pub fn description(&self) -> &str {
+        &self.details.description
+    }
+
     /// Returns the challenges.
     pub fn challenges(&self) -> &[AuthChallenge] {
         &self.details.challenges

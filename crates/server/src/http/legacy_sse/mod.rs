@@ -25,10 +25,10 @@ use super::auth::Authenticated;
 use super::body::{self, McpResponseBody};
 use super::endpoint::{HttpResult, HttpServiceInner, accepted_with, event_stream_response};
 use super::mcp_headers::McpHeaders;
+use super::open_channels::OpenChannels;
 use super::options::SsePaths;
 use super::refusal_response::{named_revision, refusal_response};
 use super::request_tracing;
-use crate::admission::KeyQuota;
 use crate::channel::ChannelServer;
 
 /// The query parameter that names the stream to which a message belongs.
@@ -37,7 +37,7 @@ const SESSION_PARAMETER: &str = "sessionId";
 /// The streams of one endpoint.
 pub(super) struct SseStreams {
     open: Arc<DashMap<SessionId, SseStreamEntry>>,
-    quota: KeyQuota<Principal>,
+    channels: OpenChannels,
 }
 
 /// The destination of messages to one stream.
@@ -65,8 +65,8 @@ impl StreamRevision {
 }
 
 impl SseStreams {
-    pub(super) fn new(quota: KeyQuota<Principal>) -> Self {
-        Self { open: Arc::default(), quota }
+    pub(super) fn new(channels: OpenChannels) -> Self {
+        Self { open: Arc::default(), channels }
     }
 
     /// Returns how many streams are open.
@@ -152,7 +152,8 @@ impl HttpServiceInner {
             return Err(fail(Refusal::SHUTTING_DOWN));
         }
         let env = self.env(head).map_err(fail)?;
-        let permit = self.sse_streams.quota.acquire_for(principal).ok_or_else(|| fail(Refusal::TOO_MANY))?;
+        let place = self.sse_streams.channels.admit(principal, head.remote_address());
+        let place = place.ok_or_else(|| fail(Refusal::TOO_MANY))?;
         let id = SessionId::random();
         let (inbox, channel) = inbox::open(self.core.limits.message_bytes);
         let revision = Arc::new(StreamRevision(AtomicU8::new(StreamRevision::INITIAL as u8)));
@@ -166,13 +167,14 @@ impl HttpServiceInner {
             .with_remote_address(head.remote_address())
             .with_env(env)
             .with_grant(sender.grant.clone())
+            .with_activity(place.activity())
             .ended_by_owner()
             .without_backlog_limit();
         let server = server.with_start_timeout(self.core.limits.first_request_timeout);
         // A path alone: the endpoint must not depend on a host name that the client sent.
         let endpoint = format!("{}?{SESSION_PARAMETER}={id}", paths.messages);
         let keep_alive = self.core.limits.keep_alive;
-        Ok(event_stream_response(SseSessionBody::new(server, &endpoint, keep_alive, (guard, permit))))
+        Ok(event_stream_response(SseSessionBody::new(server, &endpoint, keep_alive, (guard, place))))
     }
 
     async fn handle_sse_message<B>(

@@ -6,12 +6,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body::{Body, Frame};
 use trunkline_protocol::sse;
-use trunkline_session::Principal;
 
 use super::SseStreamGuard;
 use super::inbox::SseChannel;
-use crate::admission::KeyPermit;
 use crate::channel::ChannelServer;
+use crate::http::open_channels::ChannelPlace;
 use crate::http::stream::{PolledFrame, SseKeepAlive, frame};
 
 /// The body of a stream: it owns the channel's driver and polls it.
@@ -24,7 +23,7 @@ pub(super) struct SseSessionBody {
     endpoint: Vec<u8>,
     keep_alive: SseKeepAlive,
     guard: SseStreamGuard,
-    _permit: KeyPermit<Principal>,
+    _place: ChannelPlace,
 }
 
 impl SseSessionBody {
@@ -32,7 +31,7 @@ impl SseSessionBody {
         server: ChannelServer<SseChannel>,
         endpoint: &str,
         keep_alive: Duration,
-        (guard, permit): (SseStreamGuard, KeyPermit<Principal>),
+        (guard, place): (SseStreamGuard, ChannelPlace),
     ) -> Self {
         let mut first = Vec::new();
         sse::write_event(&mut first, Some("endpoint"), None, endpoint.as_bytes());
@@ -41,7 +40,7 @@ impl SseSessionBody {
             endpoint: first,
             keep_alive: SseKeepAlive::new(keep_alive),
             guard,
-            _permit: permit,
+            _place: place,
         }
     }
 }

@@ -14,7 +14,7 @@ pub(super) fn hub_entry(
     name: &ServerName,
     client_file: &Path,
 ) -> Result<ServerConfig, CliFailure> {
-    let reach = match &args.http {
+    let location = match &args.http {
         Some(url) if supports_urls(args.client) && !url.scheme().is_websocket() => {
             ServerLocation::Endpoint(RemoteEndpoint {
                 transport: RemoteTransport::Http,
@@ -39,7 +39,7 @@ pub(super) fn hub_entry(
             own_program(&["serve", "--stdio", "--config", config])?
         }
     };
-    Ok(ServerConfig::new(name.clone(), reach))
+    Ok(ServerConfig::new(name.clone(), location))
 }
 
 /// Reports whether the file of a client can have addresses: others take only programs, and fail over anything else.

@@ -25,13 +25,13 @@ pub(super) fn print_change(
             InstallChange::Added => "added",
             InstallChange::Replaced => "replaced",
             InstallChange::Removed => "removed",
-            InstallChange::Unchanged => "nothing",
+            InstallChange::Unchanged => "unchanged",
         };
-        let told = json!({
+        let report = json!({
             "client": args.client.as_str(), "file": path, "name": args.name, "done": word, "backup": backup,
             "written": !args.dry_run && done != InstallChange::Unchanged,
         });
-        return print_stdout(&format!("{told}\n"));
+        return print_stdout(&format!("{report}\n"));
     }
     let (name, file, client) = (&args.name, path.display(), args.client);
     if done == InstallChange::Unchanged {
@@ -124,12 +124,12 @@ fn diff_lines(
 }
 
 /// Returns how to make a client reload its file.
-fn restart_hint(client: ClientApp) -> &'static str {
+fn restart_hint(client: ClientApp) -> String {
     match client {
-        ClientApp::ClaudeCode => "restart `claude` to use it; `/mcp` shows it",
-        ClientApp::ClaudeDesktop => "quit and restart Claude Desktop to use it",
-        ClientApp::Cursor => "Cursor asks whether to enable it; see MCP in its settings",
-        ClientApp::VsCode => "start it with `MCP: List Servers` in VS Code",
-        _ => "restart the client to use it",
+        ClientApp::ClaudeCode => "restart `claude` to use it; `/mcp` shows it".to_owned(),
+        ClientApp::ClaudeDesktop => "quit and restart Claude Desktop to use it".to_owned(),
+        ClientApp::Cursor => "Cursor asks whether to enable it; see MCP in its settings".to_owned(),
+        ClientApp::VsCode => "start it with `MCP: List Servers` in VS Code".to_owned(),
+        _ => format!("restart {client} to use it"),
     }
 }

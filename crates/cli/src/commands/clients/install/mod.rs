@@ -80,7 +80,7 @@ fn install(args: &InstallArgs) -> Result<(), CliFailure> {
     let done = match &wanted {
         None if !there => InstallChange::Unchanged,
         None => {
-            editor.remove(name.as_str())?;
+            editor.remove_added(name.as_str())?;
             InstallChange::Removed
         }
         Some(hub) if there => {

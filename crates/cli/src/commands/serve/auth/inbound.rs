@@ -50,7 +50,7 @@ impl InboundAuth {
         let tokens = read_tokens(args, settings.as_ref())?;
         let static_tokens = tokens.as_ref().map(|(_, tokens)| tokens.clone());
         let url = public_url(args, settings.as_ref())?;
-        let Some(settings) = settings.filter(|settings| !settings.table.issuers.is_empty()) else {
+        let Some(settings) = settings.filter(AuthSettings::has_issuers) else {
             if url.is_some() && tokens.is_none() {
                 return Err(CliFailure::configuration("`--public-url` needs authentication")
                     .hint("add `--auth bearer:FILE`, or a table [auth] to the config file"));
@@ -124,9 +124,10 @@ impl ReloadableAuth {
         }
     }
 
-    /// Returns the file of the table.
-    pub(in crate::commands::serve) fn path(&self) -> PathBuf {
-        self.settings.lock().file.clone()
+    /// Returns the file of the table, and the one in which trust in it is recorded.
+    pub(in crate::commands::serve) fn paths(&self) -> Vec<PathBuf> {
+        let settings = self.settings.lock();
+        std::iter::once(settings.file.clone()).chain(settings.trust_record()).collect()
     }
 
     /// Reads the table again; returns what has changed, if anything.
@@ -135,7 +136,7 @@ impl ReloadableAuth {
     /// The reason why it cannot be used; the previous one stays in use.
     pub(in crate::commands::serve) fn reload(&self) -> Result<Option<String>, String> {
         let mut settings = self.settings.lock();
-        let new = AuthSettings::read(&settings.file).map_err(|failure| failure.to_string())?;
+        let new = settings.read_again().map_err(|failure| failure.to_string())?;
         if new == *settings {
             return Ok(None);
         }

@@ -11,8 +11,10 @@ use trunkline_server::transport::Secret;
 use trunkline_server::transport::dial::{DialOptions, Dialer};
 
 use super::table::{AuthTable, DpopSetting, IssuerTable, SecretMethod, TypSetting};
+use crate::commands::serve::plan_trust::TrustMode;
 use crate::config_failure::config_failure;
 use crate::exit::CliFailure;
+use crate::trust;
 
 /// The table `[auth]` of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +22,8 @@ pub(in crate::commands::serve) struct AuthSettings {
     /// The file with the table.
     pub(super) file: PathBuf,
     pub(super) table: AuthTable,
+    /// Whether a change of the table has to be trusted.
+    trust_mode: TrustMode,
 }
 
 impl AuthSettings {
@@ -44,21 +48,48 @@ impl AuthSettings {
         if table.issuers.is_empty() && table.tokens.is_none() {
             return Err(section.problem(&[], "[auth] needs `[[auth.issuers]]` or `tokens`"));
         }
-        Ok(Self { file: section.file().to_owned(), table })
+        Ok(Self { file: section.file().to_owned(), table, trust_mode: TrustMode::Ask })
+    }
+
+    /// Sets whether a change of the table has to be trusted.
+    pub(in crate::commands::serve) fn with_trust(self, trust_mode: TrustMode) -> Self {
+        Self { trust_mode, ..self }
+    }
+
+    /// Reads the table of the file again.
+    ///
+    /// # Errors
+    /// As [`AuthSettings::read`].
+    pub(super) fn read_again(&self) -> Result<Self, CliFailure> {
+        Self::read(&self.file, self.trust_mode)
+    }
+
+    /// Returns the file that changes when the table is trusted, if it has to be.
+    pub(super) fn trust_record(&self) -> Option<PathBuf> {
+        if self.trust_mode == TrustMode::Granted { None } else { trust::record_of(&self.file) }
     }
 
     /// Reads the table of a file.
     ///
     /// # Errors
-    /// The file cannot be read, has no such table, or it has a mistake.
-    pub(in crate::commands::serve) fn read(path: &Path) -> Result<Self, CliFailure> {
+    /// The file cannot be read, has no such table, it has a mistake, or it is not trusted.
+    pub(in crate::commands::serve) fn read(path: &Path, trust_mode: TrustMode) -> Result<Self, CliFailure> {
         let file = ConfigFile::open(path, ConfigVariables::from_environment())
             .map_err(|error| config_failure(error.problems()))?;
         let section = file.section("auth").ok_or_else(|| {
             CliFailure::configuration(format!("{} has no table [auth]", path.display()))
                 .hint("see docs/authorization.md for an example")
         })?;
-        Self::from_section(&section).map_err(|problem| config_failure(&[problem]))
+        let settings = Self::from_section(&section).map_err(|problem| config_failure(&[problem]))?;
+        if trust_mode == TrustMode::Ask {
+            trust::check_setting(&file, "[auth]")?;
+        }
+        Ok(settings.with_trust(trust_mode))
+    }
+
+    /// Reports whether clients need access tokens of an issuer.
+    pub(in crate::commands::serve) fn has_issuers(&self) -> bool {
+        !self.table.issuers.is_empty()
     }
 
     /// Returns a path of the table, which counts from the folder of its file.

@@ -6,7 +6,7 @@ use super::Gateway;
 use crate::admin::{self, AdminSocket};
 use crate::exit::CliFailure;
 
-/// Where those who run a hub talk to it.
+/// The admin socket of a hub.
 #[cfg(unix)]
 pub(super) struct GatewaySocket {
     socket: AdminSocket,

@@ -52,11 +52,11 @@ fn listing(servers: &[&ServerConfig]) -> String {
     let width = servers.iter().map(|server| server.name.as_str().chars().count()).max().unwrap_or(0);
     let mut listing = String::new();
     for server in servers {
-        let reach = server.location.to_string();
-        let (name, reach, when) =
-            (escape_line(server.name.as_str()), escape_line(&reach), start_condition(server));
+        let location = server.location.to_string();
+        let (name, location, when) =
+            (escape_line(server.name.as_str()), escape_line(&location), start_condition(server));
         // Writing to a string cannot fail.
-        let _ = writeln!(listing, "  {name:width$}  {reach}  ({when})");
+        let _ = writeln!(listing, "  {name:width$}  {location}  ({when})");
     }
     listing
 }

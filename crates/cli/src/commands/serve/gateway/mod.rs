@@ -23,7 +23,8 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::Mutex;
 use trunkline_config::ServerConfig;
 use trunkline_hub::{
-    AccessDecision, ApplyReport, Hub, HubLimits, HubOptions, UpstreamHealth, UpstreamStatus, UserLogins,
+    AccessDecision, ApplyReport, Hub, HubLimits, HubOptions, UpstreamConnectionState, UpstreamStatus,
+    UserLogins,
 };
 use trunkline_server::http::HttpService;
 use trunkline_server::protocol::Method;
@@ -65,7 +66,7 @@ struct GatewayInner {
     last_problem: Mutex<Option<String>>,
     /// Taken by the task that listens for them.
     hangup_signals: Mutex<Option<HangupSignals>>,
-    /// Where those who run the hub talk to it.
+    /// The admin socket.
     admin_socket: Option<GatewaySocket>,
     /// Where the hub is served, if that is an address.
     url: OnceLock<String>,
@@ -85,7 +86,7 @@ impl Gateway {
     /// Makes the hub of a plan, without its servers. It has to be made within a runtime.
     ///
     /// # Errors
-    /// The hub was started by itself, or cannot listen where those who run it should reach it.
+    /// The hub was started by itself, or cannot listen on its admin socket.
     pub(super) fn new(args: &ServeArgs, plan: ServePlan) -> Result<Self, CliFailure> {
         let wiring = Arc::new(GatewayConnector::new(Self::enclosing_hubs(plan.source.path())?));
         let mut limits = HubLimits { message_bytes: args.edge.max_upstream_message, ..HubLimits::default() };
@@ -98,7 +99,7 @@ impl Gateway {
             connector: wiring.clone(),
             anonymous,
             limits,
-            catalogue_file: listings_of_config(plan.source.path()),
+            listings_file: listings_of_config(plan.source.path()),
             access: plan.access.clone(),
             caller_rate: plan.limits.principal,
             logins: Some(logins.clone()),
@@ -147,9 +148,14 @@ impl Gateway {
         &self.inner.hub
     }
 
-    /// Returns what the hub is to be like.
+    /// Returns the current plan.
     pub(super) fn plan(&self) -> Arc<ServePlan> {
         self.inner.plan.lock().clone()
+    }
+
+    /// Returns whether what the file starts and uses has to be trusted first.
+    pub(super) fn trust_mode(&self) -> TrustMode {
+        self.inner.trust_mode
     }
 
     fn set_plan(&self, plan: ServePlan) {
@@ -209,11 +215,14 @@ impl Gateway {
         applied
     }
 
-    /// Logs which servers of the file the hub leaves out, and why.
+    /// Logs which servers and commands of the file the hub leaves out, and why.
     pub(super) fn log_excluded(&self) {
         for server in &self.plan().excluded {
             let (name, reason) = (escape_line(&server.name), escape_line(&server.reason));
             tracing::warn!(server = &*name, "unavailable: {reason}");
+        }
+        for (name, problem) in &self.plan().described.unavailable {
+            tracing::warn!(command = &*escape_line(name), "unavailable: {problem}");
         }
     }
 
@@ -265,9 +274,9 @@ impl Gateway {
 /// Reports whether a server is available, or would be on first use.
 fn is_healthy(status: &UpstreamStatus) -> bool {
     match status.state {
-        UpstreamHealth::Ready | UpstreamHealth::Disabled => true,
+        UpstreamConnectionState::Ready | UpstreamConnectionState::Disabled => true,
         // It was connected before, and is idle.
-        UpstreamHealth::Pending => status.starts > 0,
+        UpstreamConnectionState::Pending => status.starts > 0,
         _ => false,
     }
 }

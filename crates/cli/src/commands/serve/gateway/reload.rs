@@ -12,6 +12,7 @@ use trunkline_config::{ServerConfig, ServerName, diff};
 use trunkline_hub::ApplyReport;
 
 use super::{Gateway, poll_once};
+use crate::commands::serve::auth::AuthSettings;
 use crate::commands::serve::excluded_server::ExcludedServer;
 use crate::commands::serve::plan::ServePlan;
 use crate::exit::CliFailure;
@@ -25,9 +26,9 @@ impl Gateway {
     #[cfg(unix)]
     pub(super) async fn reload(&self) -> Result<ApplyReport, CliFailure> {
         let turn = self.inner.reload_lock.lock().await;
-        let read = self.read_plan(&self.plan());
-        let outcome = match read {
-            Ok(plan) => self.apply_plan(plan, turn).await,
+        let before = self.plan();
+        let outcome = match before.source.read() {
+            Ok(plan) => self.apply_plan(self.without_untrusted(plan, &before), turn).await,
             Err(failure) => Err(failure),
         };
         self.log_reload(&outcome);
@@ -39,7 +40,7 @@ impl Gateway {
     pub(super) async fn reload_if_changed(&self, asked: bool) {
         let turn = self.inner.reload_lock.lock().await;
         let before = self.plan();
-        let read = self.read_plan(&before);
+        let read = before.source.read();
         let problem = read.as_ref().err().map(ToString::to_string);
         let news = {
             let mut last = self.inner.last_problem.lock();
@@ -49,17 +50,15 @@ impl Gateway {
         };
         let outcome = match read {
             Ok(plan) if !asked && plan.file.text() == before.file.text() => return,
-            Ok(plan) => self.apply_plan(plan, turn).await,
+            Ok(plan) => self.apply_plan(self.without_untrusted(plan, &before), turn).await,
             Err(_) if !asked && !news => return,
             Err(failure) => Err(failure),
         };
         self.log_reload(&outcome);
     }
 
-    /// Reads the file again, without what is not trusted.
-    fn read_plan(&self, before: &ServePlan) -> Result<ServePlan, CliFailure> {
-        let read = before.source.read()?;
-        Ok(read.without_untrusted(self.inner.trust_mode, Some(before)))
+    fn without_untrusted(&self, plan: ServePlan, before: &ServePlan) -> ServePlan {
+        plan.without_untrusted(self.inner.trust_mode, Some(before))
     }
 
     /// Makes the hub like another plan. The servers are known when the turn is over, and connected to after it.
@@ -75,8 +74,13 @@ impl Gateway {
         if before.audit != plan.audit {
             tracing::warn!("changes to [audit] need a restart");
         }
+        if before.vault != plan.vault {
+            tracing::warn!("changes to [vault] need a restart");
+        }
         if before.auth.is_some() != plan.auth.is_some() {
             tracing::warn!("adding or removing [auth] needs a restart");
+        } else if before.auth != plan.auth && !is_auth_reloaded(&before) {
+            tracing::warn!("changes to [auth] need a restart as long as it had no issuers");
         }
         let sections = changed_sections(&before, &plan);
         let found = diff(&before.servers, &plan.servers);
@@ -119,12 +123,17 @@ struct AppliedPlan {
 
 /// Returns the parts besides servers that changed and apply at once; of the others a warning is logged.
 fn changed_sections(before: &ServePlan, after: &ServePlan) -> Vec<&'static str> {
-    let access = (format!("{:?}", before.access), format!("{:?}", after.access));
-    let auth = (format!("{:?}", before.auth), format!("{:?}", after.auth));
+    let is_auth_changed = before.auth != after.auth && is_auth_reloaded(before) && after.auth.is_some();
     let mut sections = before.described.changed_sections(&after.described);
-    sections.extend((access.0 != access.1).then_some("access rules"));
-    sections.extend((auth.0 != auth.1).then_some("[auth]"));
+    sections.extend((before.access != after.access).then_some("access rules"));
+    sections.extend((before.limits != after.limits).then_some("[limits]"));
+    sections.extend(is_auth_changed.then_some("[auth]"));
     sections
+}
+
+/// Reports whether the table `[auth]` of a plan follows its file: it has issuers, and so a resource server.
+fn is_auth_reloaded(plan: &ServePlan) -> bool {
+    plan.auth.as_ref().is_some_and(AuthSettings::has_issuers)
 }
 
 fn reload_message(

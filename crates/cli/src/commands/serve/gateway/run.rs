@@ -9,7 +9,7 @@ use super::Gateway;
 use crate::terminal::escape_line;
 
 impl Gateway {
-    /// Brings the servers up, follows the file, and does what those who run the hub ask for. It never returns.
+    /// Connects the servers, watches the file and handles admin requests. It never returns.
     ///
     /// The servers are known to the hub when this is polled for the first time.
     pub(in crate::commands::serve) async fn run(&self, servers: Vec<ServerConfig>) -> Infallible {

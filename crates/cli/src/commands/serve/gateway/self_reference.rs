@@ -3,7 +3,7 @@
 //! # Invariants
 //!
 //! - A hub that is named in its own file does not start itself recursively:
-//!   `a_hub_listed_in_its_own_config_does_not_start_itself_recursively`.
+//!   `hub_listed_in_its_own_config_does_not_start_itself`.
 
 use std::ffi::OsStr;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_hub_knows_its_own_address() {
+    async fn own_address_is_detected_in_urls() {
         for (url, here, expected) in [
             ("http://127.0.0.1:7411/mcp", "127.0.0.1:7411", true),
             ("ws://LOCALHOST:7411/ws", "127.0.0.1:7411", true),

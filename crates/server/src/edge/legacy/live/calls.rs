@@ -52,6 +52,9 @@ impl LiveSession {
         }
     }
 
+    /// Cancels a call; one that is not registered yet is cancelled when it is.
+    ///
+    /// See [Cancellation, Behavior Requirements](https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/cancellation#behavior-requirements).
     pub(crate) fn cancel_call(&self, id: &RequestId) {
         let mut activity = self.lock();
         let call = activity.calls.get(id).cloned();

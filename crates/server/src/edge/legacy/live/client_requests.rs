@@ -41,6 +41,8 @@ impl LiveSession {
     }
 
     /// Returns the `roots/list` request of the session itself, if it should be sent now.
+    ///
+    /// See [Root List Changes](https://modelcontextprotocol.io/specification/2025-11-25/client/roots#root-list-changes).
     pub(crate) fn request_roots(&self) -> Option<String> {
         let change = self.state.roots.begin_request()?;
         let id = self.insert_request(OpenClientRequest { requester: None, roots: Some(change) }).ok()?;

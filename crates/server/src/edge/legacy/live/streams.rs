@@ -12,6 +12,8 @@ use crate::call::Handler;
 use crate::change::{ChangeSubscription, SubscriptionFilter};
 
 /// A stream that a client may resume while its call still runs.
+///
+/// See [Resumability and Redelivery](https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#resumability-and-redelivery).
 #[derive(Debug, Default)]
 pub(crate) struct ResumableStream {
     pub(crate) appended: Notify,

@@ -15,21 +15,21 @@ use trunkline_protocol::codec::Dialect;
 use trunkline_protocol::model::{MalformedModel, Prompt, Resource, ResourceTemplate, Tool};
 use trunkline_protocol::{Era, JsonWriter, RawJson, Revision};
 
-use crate::registry::UpstreamCatalogue;
+use crate::registry::UpstreamListing;
 use crate::upstream::{CapabilityListing, InputSet, ListingKey, MAX_LISTINGS};
 
 /// The version of the format; a file of another version is not used.
 const FORMAT: u32 = 2;
 
-/// The largest file that is read or written. A larger catalogue is not saved.
+/// The largest file that is read or written. A larger listing is not saved.
 const MAX_FILE_BYTES: usize = 32 << 20;
 
 /// The most bytes stored for one server.
 const MAX_SERVER_BYTES: usize = 4 << 20;
 
-/// The catalogue file of one hub.
+/// The listing file of one hub.
 #[derive(Debug)]
-pub(crate) struct CatalogueFile {
+pub(crate) struct ListingsFile {
     path: PathBuf,
     servers: Mutex<BTreeMap<String, StoredServer>>,
 }
@@ -98,12 +98,12 @@ struct StoredListing {
 }
 
 #[derive(Serialize, Deserialize)]
-struct StoredCatalogue<S> {
+struct StoredListings<S> {
     format: u32,
     servers: S,
 }
 
-impl CatalogueFile {
+impl ListingsFile {
     /// Reads the file. A missing or unusable file counts as empty, and is replaced by the next save.
     pub(crate) fn open(path: PathBuf) -> Self {
         let servers = match read(&path) {
@@ -134,7 +134,7 @@ impl CatalogueFile {
                 stored.insert(name.as_str().to_owned(), server);
             }
         }
-        let text = serde_json::to_string(&StoredCatalogue { format: FORMAT, servers: &*stored })?;
+        let text = serde_json::to_string(&StoredListings { format: FORMAT, servers: &*stored })?;
         drop(stored);
         if text.len() > MAX_FILE_BYTES {
             return Err(io::Error::other(format!("they have more than {MAX_FILE_BYTES} bytes")));
@@ -248,28 +248,27 @@ impl StoredEra {
 }
 
 impl StoredListing {
-    fn from_listing((key, catalogue): &CapabilityListing) -> Self {
+    fn from_listing((key, listing): &CapabilityListing) -> Self {
         Self {
             capabilities: key.input.bits(),
-            has_resources: catalogue.has_resources,
-            tools: encode_items(&catalogue.tools, Tool::write),
-            prompts: encode_items(&catalogue.prompts, Prompt::write),
-            resources: encode_items(&catalogue.resources, Resource::write),
-            templates: encode_items(&catalogue.templates, ResourceTemplate::write),
+            has_resources: listing.has_resources,
+            tools: encode_items(&listing.tools, Tool::write),
+            prompts: encode_items(&listing.prompts, Prompt::write),
+            resources: encode_items(&listing.resources, Resource::write),
+            templates: encode_items(&listing.templates, ResourceTemplate::write),
         }
     }
 
     fn to_listing(&self, era: Era) -> CapabilityListing {
-        let catalogue = UpstreamCatalogue {
+        let listing = UpstreamListing {
             tools: read_items(&self.tools, Tool::read),
             prompts: read_items(&self.prompts, Prompt::read),
             resources: read_items(&self.resources, Resource::read),
             templates: read_items(&self.templates, ResourceTemplate::read),
             has_resources: self.has_resources,
-            skipped: Arc::default(),
-            repaired: Arc::default(),
+            ..UpstreamListing::default()
         };
-        (ListingKey { era, input: InputSet::from_bits(self.capabilities) }, Arc::new(catalogue))
+        (ListingKey { era, input: InputSet::from_bits(self.capabilities) }, Arc::new(listing))
     }
 
     fn bytes(&self) -> usize {
@@ -308,7 +307,7 @@ fn read(path: &Path) -> io::Result<BTreeMap<String, StoredServer>> {
         return Err(io::Error::other(format!("it has more than {MAX_FILE_BYTES} bytes")));
     }
     // The format version is read first, since another version stores servers differently.
-    let stored: StoredCatalogue<RawJson> = serde_json::from_str(&text)?;
+    let stored: StoredListings<RawJson> = serde_json::from_str(&text)?;
     match stored.format {
         FORMAT => Ok(serde_json::from_str(stored.servers.as_str())?),
         other => Err(io::Error::other(format!("it has format {other} in place of {FORMAT}"))),
@@ -341,9 +340,9 @@ mod tests {
 
     use super::*;
 
-    struct CatalogueFolder(PathBuf);
+    struct ListingsFolder(PathBuf);
 
-    impl CatalogueFolder {
+    impl ListingsFolder {
         fn new(name: &str) -> Self {
             let path = std::env::temp_dir().join(format!("trunkline-{name}-{}", std::process::id()));
             let _ = std::fs::remove_dir_all(&path);
@@ -351,7 +350,7 @@ mod tests {
         }
     }
 
-    impl Drop for CatalogueFolder {
+    impl Drop for ListingsFolder {
         fn drop(&mut self) {
             let _ = std::fs::remove_dir_all(&self.0);
         }
@@ -365,16 +364,15 @@ mod tests {
         let resource = json!({ "uri": "x:1", "name": "r", "mimeType": "text/plain", "size": 3,
             "annotations": { "priority": 0.5 } });
         let template = json!({ "uriTemplate": "x:{n}", "name": "m" });
-        let catalogue = UpstreamCatalogue {
+        let listing = UpstreamListing {
             tools: Arc::new(vec![Tool::read(&RawJson::from(&tool)).unwrap()]),
             prompts: Arc::new(vec![Prompt::read(&RawJson::from(&prompt)).unwrap()]),
             resources: Arc::new(vec![Resource::read(&RawJson::from(&resource)).unwrap()]),
             templates: Arc::new(vec![ResourceTemplate::read(&RawJson::from(&template)).unwrap()]),
             has_resources: true,
-            skipped: Arc::default(),
-            repaired: Arc::default(),
+            ..UpstreamListing::default()
         };
-        (key(Era::Legacy, 5), Arc::new(catalogue))
+        (key(Era::Legacy, 5), Arc::new(listing))
     }
 
     fn key(era: Era, capabilities: u8) -> ListingKey {
@@ -393,16 +391,16 @@ mod tests {
 
     #[test]
     fn stored_listings_are_restored_only_for_the_same_server() {
-        let folder = CatalogueFolder::new("catalogue-read-back");
+        let folder = ListingsFolder::new("listing-read-back");
         let path = folder.0.join("deep").join("file.json");
         let (name, reach) =
             (ServerName::parse("a").unwrap(), ServerLocation::Program(LocalProgram::new("one")));
-        let file = CatalogueFile::open(path.clone());
+        let file = ListingsFile::open(path.clone());
         assert!(file.server(&name, &reach).is_none());
         file.save(vec![(name.clone(), server(&reach, &[listing()]))]).unwrap();
         // A server that lists nothing in the next run keeps its stored listings.
-        CatalogueFile::open(path.clone()).save(vec![(name.clone(), None)]).unwrap();
-        let file = CatalogueFile::open(path.clone());
+        ListingsFile::open(path.clone()).save(vec![(name.clone(), None)]).unwrap();
+        let file = ListingsFile::open(path.clone());
         let stored = file.server(&name, &reach).unwrap();
         assert_eq!(listings(&stored), [listing()]);
         let era = stored.eras.first().unwrap();
@@ -410,17 +408,17 @@ mod tests {
         assert!(file.server(&name, &ServerLocation::Program(LocalProgram::new("two"))).is_none());
         let other = (key(Era::Legacy, 1), listing().1);
         file.save(vec![(name.clone(), server(&reach, std::slice::from_ref(&other)))]).unwrap();
-        let stored = CatalogueFile::open(path.clone()).server(&name, &reach).unwrap();
+        let stored = ListingsFile::open(path.clone()).server(&name, &reach).unwrap();
         assert_eq!(listings(&stored), [other, listing()], "those of other capabilities are kept");
         file.save(Vec::new()).unwrap();
-        assert!(CatalogueFile::open(path).server(&name, &reach).is_none(), "it is no longer configured");
+        assert!(ListingsFile::open(path).server(&name, &reach).is_none(), "it is no longer configured");
     }
 
     #[test]
     fn stored_listings_last_until_their_era_or_revision_changes() {
         let reach = ServerLocation::Program(LocalProgram::new("one"));
         let legacy = listing();
-        let modern = (key(Era::Modern, 5), Arc::new(UpstreamCatalogue::default()));
+        let modern = (key(Era::Modern, 5), Arc::new(UpstreamListing::default()));
         let old = server(&reach, std::slice::from_ref(&legacy));
         let new = |not_spoken| {
             let era = StoredEra::new(Revision::NEWEST, false, None, std::slice::from_ref(&modern));
@@ -442,8 +440,8 @@ mod tests {
     }
 
     #[test]
-    fn catalogue_file_of_format_1_is_ignored_and_replaced() {
-        let folder = CatalogueFolder::new("catalogue-first-format");
+    fn listings_file_of_format_1_is_ignored_and_replaced() {
+        let folder = ListingsFolder::new("listing-first-format");
         let path = folder.0.join("file.json");
         let (name, reach) =
             (ServerName::parse("a").unwrap(), ServerLocation::Program(LocalProgram::new("one")));
@@ -452,35 +450,35 @@ mod tests {
         std::fs::create_dir_all(&folder.0).unwrap();
         std::fs::write(&path, json!({ "format": 1, "servers": { "a": described } }).to_string()).unwrap();
         assert!(read(&path).unwrap_err().to_string().contains("format 1 in place of 2"));
-        let file = CatalogueFile::open(path.clone());
+        let file = ListingsFile::open(path.clone());
         assert!(file.server(&name, &reach).is_none());
         file.save(vec![(name.clone(), server(&reach, &[listing()]))]).unwrap();
-        assert!(CatalogueFile::open(path).server(&name, &reach).is_some());
+        assert!(ListingsFile::open(path).server(&name, &reach).is_some());
     }
 
     #[test]
-    fn untrusted_or_broken_catalogue_file_counts_as_empty() {
-        let folder = CatalogueFolder::new("catalogue-broken");
+    fn untrusted_or_broken_listings_file_counts_as_empty() {
+        let folder = ListingsFolder::new("listing-broken");
         let path = folder.0.join("file.json");
         let (name, reach) =
             (ServerName::parse("a").unwrap(), ServerLocation::Program(LocalProgram::new("one")));
-        let file = CatalogueFile::open(path.clone());
+        let file = ListingsFile::open(path.clone());
         file.save(vec![(name.clone(), server(&reach, &[listing()]))]).unwrap();
         let good = std::fs::read_to_string(&path).unwrap();
         for broken in
             ["", "{", "[]", &good.replace("\"format\":2", "\"format\":1"), good.split_at(good.len() / 2).0]
         {
             std::fs::write(&path, broken).unwrap();
-            assert!(CatalogueFile::open(path.clone()).server(&name, &reach).is_none(), "{broken}");
+            assert!(ListingsFile::open(path.clone()).server(&name, &reach).is_none(), "{broken}");
         }
         std::fs::write(&path, &good).unwrap();
-        assert!(CatalogueFile::open(path.clone()).server(&name, &reach).is_some());
+        assert!(ListingsFile::open(path.clone()).server(&name, &reach).is_some());
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt as _;
             assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o666)).unwrap();
-            assert!(CatalogueFile::open(path).server(&name, &reach).is_none(), "others can write to it");
+            assert!(ListingsFile::open(path).server(&name, &reach).is_none(), "others can write to it");
         }
     }
 
@@ -490,7 +488,7 @@ mod tests {
         let long = json!({ "name": "t", "description": "d".repeat(MAX_SERVER_BYTES), "inputSchema": { "type": "object" } });
         let tools = Arc::new(vec![Tool::read(&RawJson::from(&long)).unwrap()]);
         let listing =
-            (key(Era::Modern, 0), Arc::new(UpstreamCatalogue { tools, ..UpstreamCatalogue::default() }));
+            (key(Era::Modern, 0), Arc::new(UpstreamListing { tools, ..UpstreamListing::default() }));
         assert!(server(&reach, &[listing]).is_none());
     }
 }

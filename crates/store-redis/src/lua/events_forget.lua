@@ -1,0 +1,2 @@
+forget(own)
+return 1

@@ -1,0 +1,374 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use redis::Script;
+use tokio::task::JoinSet;
+use trunkline_session::{
+    BoxFuture, Principal, RecordError, RowKind, SessionId, SessionLimits, SessionRecord, SessionStore,
+    StoreError, Timestamp,
+};
+
+use crate::clock::{idle_slack, milliseconds};
+use crate::scripts::{
+    SESSION_CHECK, SESSION_CREATE, SESSION_DELETE, SESSION_EVICT, SESSION_PEEK, SESSION_UPDATE, SESSION_USE,
+    ScriptCall,
+};
+use crate::session_index::{INDEX_BATCH, IndexEntry, SessionIndex, SessionKey};
+use crate::store::{RedisCore, hexadecimal, run_on_store, run_sweep_on_store};
+
+/// The sessions in Redis. One request of a session is one round trip, and opening one is two.
+#[derive(Clone, Debug)]
+pub struct RedisSessions {
+    shared: Arc<SharedSessions>,
+}
+
+#[derive(Debug)]
+struct SharedSessions {
+    core: Arc<RedisCore>,
+    limits: SessionLimits,
+    /// The number of sessions when it was last known.
+    count: AtomicUsize,
+}
+
+/// Servers report the use of a session at least every 30 s. After this time without one no process is using it.
+const IN_USE: Duration = Duration::from_secs(90);
+
+/// A stored record, sealed, and when its session was created by the clock of this process.
+type FoundRecord = Option<(Vec<u8>, u64)>;
+
+impl RedisSessions {
+    pub(crate) fn new(core: Arc<RedisCore>, limits: SessionLimits) -> Self {
+        Self { shared: Arc::new(SharedSessions { core, limits, count: AtomicUsize::new(0) }) }
+    }
+
+    pub(crate) async fn refresh_count(&self) -> Result<(), StoreError> {
+        let count = self.shared.index().count().await?;
+        self.shared.count.store(count, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Runs an operation on the runtime of the store.
+    fn run<T, F>(
+        &self,
+        operation: impl FnOnce(Arc<SharedSessions>) -> F,
+    ) -> BoxFuture<'static, Result<T, StoreError>>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, StoreError>> + Send + 'static,
+    {
+        run_on_store(&self.shared.core, operation(self.shared.clone()))
+    }
+}
+
+impl SharedSessions {
+    fn index(&self) -> SessionIndex<'_> {
+        SessionIndex { core: &self.core, limits: &self.limits }
+    }
+
+    fn note_count(&self, count: usize) {
+        self.count.store(count, Ordering::Relaxed);
+    }
+
+    fn row(&self, key: &SessionKey) -> String {
+        format!("{}:session:{}", self.core.prefix, hexadecimal(*key))
+    }
+
+    /// Begins a call of a script on one session.
+    fn call(
+        &self,
+        script: &'static std::sync::LazyLock<Script>,
+        key: &SessionKey,
+        now: Timestamp,
+    ) -> ScriptCall {
+        self.core
+            .timed(ScriptCall::new(script, &[self.row(key)]), now)
+            .arg(milliseconds(self.limits.idle))
+            .arg(milliseconds(self.limits.absolute))
+            .arg(&self.core.process)
+    }
+
+    fn slack(&self) -> u64 {
+        milliseconds(idle_slack(self.limits.idle))
+    }
+
+    fn seal(&self, key: &SessionKey, record: &SessionRecord) -> Result<Vec<u8>, StoreError> {
+        self.core.seal(RowKind::Session, key, record.to_json().as_bytes())
+    }
+
+    /// Opens a record; `None` if it is sealed with a key that this process does not have.
+    fn open(&self, key: &SessionKey, found: FoundRecord) -> Result<Option<SessionRecord>, StoreError> {
+        let Some((sealed, created)) = found else { return Ok(None) };
+        let Some(opened) = RowKind::Session.open(&self.core.sealer, key, &sealed) else {
+            tracing::warn!("a session is sealed with another state key");
+            return Ok(None);
+        };
+        let text = String::from_utf8(opened.plain).map_err(|_| unreadable(&RecordError::Malformed))?;
+        let record = SessionRecord::from_json(&text).map_err(|error| unreadable(&error))?;
+        Ok(Some(SessionRecord { created: Timestamp(created), ..record }))
+    }
+
+    async fn create(self: &Arc<Self>, record: SessionRecord, now: Timestamp) -> Result<(), StoreError> {
+        if !record.fits(&self.limits) {
+            return Err(StoreError::TooLarge);
+        }
+        let entry = IndexEntry::new(&self.core, &record);
+        let sealed = self.seal(&entry.key, &record)?;
+        let (reserved, count) = self.index().reserve(&record, &entry, now).await;
+        count.into_iter().for_each(|count| self.note_count(count));
+        reserved?;
+        let call =
+            self.call(&SESSION_CREATE, &entry.key, now).arg(record.created.0).arg(&entry.owner).arg(sealed);
+        match self.core.link.call::<u8>(&call).await {
+            Ok(1) => Ok(()),
+            Ok(_) => Err(StoreError::Duplicate),
+            Err(error) => {
+                // The client never learns of the session. Where this fails too, the first check removes the entry.
+                let shared = self.clone();
+                self.core.link.runtime().spawn(async move {
+                    if let Ok((_, count)) = shared.index().release(&entry.key, &entry.owner).await {
+                        shared.note_count(count);
+                    }
+                });
+                Err(error)
+            }
+        }
+    }
+
+    /// Restarts the idle timer of a session, of any principal if `owner` is `None`.
+    async fn use_session(
+        &self,
+        id: SessionId,
+        owner: Option<&Principal>,
+        now: Timestamp,
+    ) -> Result<FoundRecord, StoreError> {
+        let owner_digest = owner.map_or_else(Vec::new, |owner| self.core.principal(owner).to_vec());
+        let call = self
+            .call(&SESSION_USE, &id.row_key(), now)
+            .arg(self.slack())
+            .arg(owner_digest)
+            .arg(u8::from(owner.is_some()));
+        self.core.link.call(&call).await
+    }
+
+    async fn get(
+        &self,
+        id: SessionId,
+        principal: &Principal,
+        now: Timestamp,
+    ) -> Result<Option<SessionRecord>, StoreError> {
+        let found = self.use_session(id, Some(principal), now).await?;
+        let record = self.open(&id.row_key(), found)?;
+        // What is sealed decides, not what is beside it.
+        Ok(record.filter(|record| record.id == id && record.principal == *principal))
+    }
+
+    async fn update(&self, record: SessionRecord, now: Timestamp) -> Result<bool, StoreError> {
+        if !record.fits(&self.limits) {
+            return Err(StoreError::TooLarge);
+        }
+        let entry = IndexEntry::new(&self.core, &record);
+        if !self.index().resize(&entry, now).await? {
+            return Ok(false);
+        }
+        let sealed = self.seal(&entry.key, &record)?;
+        let call =
+            self.call(&SESSION_UPDATE, &entry.key, now).arg(self.slack()).arg(&entry.owner).arg(sealed);
+        Ok(self.core.link.call::<u8>(&call).await? == 1)
+    }
+
+    async fn delete(&self, id: SessionId, principal: &Principal) -> Result<bool, StoreError> {
+        let (key, owner) = (id.row_key(), self.core.principal(principal));
+        let call = ScriptCall::new(&SESSION_DELETE, &[self.row(&key)]).arg(&owner);
+        let is_deleted = self.core.link.call::<u8>(&call).await? == 1;
+        let (is_released, count) = self.index().release(&key, &owner).await?;
+        self.note_count(count);
+        // A repeated call finds the row gone, and the entry still there.
+        Ok(is_deleted || is_released)
+    }
+
+    async fn evict(&self, id: SessionId, principal: &Principal, now: Timestamp) -> Result<bool, StoreError> {
+        let (key, owner) = (id.row_key(), self.core.principal(principal));
+        let call = self.call(&SESSION_EVICT, &key, now).arg(&owner).arg(milliseconds(IN_USE));
+        if self.core.link.call::<u8>(&call).await? == 0 {
+            return Ok(false);
+        }
+        let (is_released, count) = self.index().release(&key, &owner).await?;
+        self.note_count(count);
+        Ok(is_released)
+    }
+
+    /// Runs a script on each of some sessions at the same time.
+    async fn call_each<T: redis::FromRedisValue + Send + 'static>(
+        self: &Arc<Self>,
+        script: &'static std::sync::LazyLock<Script>,
+        keys: Vec<SessionKey>,
+        now: Timestamp,
+    ) -> Result<Vec<(SessionKey, T)>, StoreError> {
+        let mut calls = JoinSet::new();
+        for key in keys {
+            let shared = self.clone();
+            calls.spawn(async move {
+                let call = shared.call(script, &key, now);
+                shared.core.link.call::<T>(&call).await.map(|reply| (key, reply))
+            });
+        }
+        calls.join_all().await.into_iter().collect()
+    }
+
+    /// Removes expired sessions. If a later batch fails, those of the batches before it are returned, since no other call returns
+    /// them; the next call goes on.
+    async fn expire(self: &Arc<Self>, now: Timestamp) -> Result<Vec<SessionId>, StoreError> {
+        let mut expired = Vec::new();
+        loop {
+            match self.expire_batch(now).await {
+                Ok((ids, is_last)) => {
+                    expired.extend(ids);
+                    if is_last {
+                        return Ok(expired);
+                    }
+                }
+                Err(error) if expired.is_empty() => return Err(error),
+                Err(error) => {
+                    tracing::warn!(%error, "not all expired sessions were removed from Redis; the next sweep goes on");
+                    return Ok(expired);
+                }
+            }
+        }
+    }
+
+    /// Removes some expired sessions; returns whether no others were due.
+    async fn expire_batch(self: &Arc<Self>, now: Timestamp) -> Result<(Vec<SessionId>, bool), StoreError> {
+        let (due, count) = self.index().due(now).await?;
+        self.note_count(count);
+        let is_last = due.len() < INDEX_BATCH;
+        if due.is_empty() {
+            return Ok((Vec::new(), is_last));
+        }
+        let checked = self.call_each::<u64>(&SESSION_CHECK, due, now).await?;
+        let (ids, count) = self.index().settle(&checked).await?;
+        self.note_count(count);
+        Ok((ids, is_last))
+    }
+
+    /// Returns the unexpired ones of some sessions.
+    async fn peek(
+        self: &Arc<Self>,
+        keys: Vec<SessionKey>,
+        now: Timestamp,
+    ) -> Result<Vec<SessionRecord>, StoreError> {
+        let found = self.call_each::<FoundRecord>(&SESSION_PEEK, keys, now).await?;
+        found.into_iter().filter_map(|(key, found)| self.open(&key, found).transpose()).collect()
+    }
+
+    async fn list(
+        self: &Arc<Self>,
+        principal: &Principal,
+        now: Timestamp,
+    ) -> Result<Vec<SessionRecord>, StoreError> {
+        let keys = self.index().of_principal(principal).await?;
+        let mut records = Vec::new();
+        for keys in keys.chunks(INDEX_BATCH) {
+            records.extend(self.peek(keys.to_vec(), now).await?);
+        }
+        records.retain(|record| record.principal == *principal);
+        Ok(records)
+    }
+
+    async fn list_all(
+        self: &Arc<Self>,
+        most: usize,
+        now: Timestamp,
+    ) -> Result<Vec<SessionRecord>, StoreError> {
+        let (mut records, mut from) = (Vec::new(), 0);
+        while records.len() < most {
+            let keys = self.index().range(from).await?;
+            let is_last = keys.len() < INDEX_BATCH;
+            from += keys.len();
+            records.extend(self.peek(keys, now).await?);
+            if is_last {
+                break;
+            }
+        }
+        records.truncate(most);
+        Ok(records)
+    }
+}
+
+fn unreadable(error: &RecordError) -> StoreError {
+    StoreError::Unavailable(error.to_string())
+}
+
+impl SessionStore for RedisSessions {
+    fn create(&self, record: SessionRecord, now: Timestamp) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.run(move |sessions| async move { sessions.create(record, now).await })
+    }
+
+    fn get<'a>(
+        &'a self,
+        id: SessionId,
+        principal: &'a Principal,
+        now: Timestamp,
+    ) -> BoxFuture<'a, Result<Option<SessionRecord>, StoreError>> {
+        let principal = principal.clone();
+        self.run(move |sessions| async move { sessions.get(id, &principal, now).await })
+    }
+
+    fn update(&self, record: SessionRecord, now: Timestamp) -> BoxFuture<'_, Result<bool, StoreError>> {
+        self.run(move |sessions| async move { sessions.update(record, now).await })
+    }
+
+    fn touch(&self, id: SessionId, now: Timestamp) -> BoxFuture<'_, Result<bool, StoreError>> {
+        self.run(move |sessions| async move { Ok(sessions.use_session(id, None, now).await?.is_some()) })
+    }
+
+    fn delete<'a>(
+        &'a self,
+        id: SessionId,
+        principal: &'a Principal,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        let principal = principal.clone();
+        self.run(move |sessions| async move { sessions.delete(id, &principal).await })
+    }
+
+    fn evict<'a>(
+        &'a self,
+        id: SessionId,
+        principal: &'a Principal,
+        now: Timestamp,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        let principal = principal.clone();
+        self.run(move |sessions| async move { sessions.evict(id, &principal, now).await })
+    }
+
+    fn expire(&self, now: Timestamp) -> BoxFuture<'_, Result<Vec<SessionId>, StoreError>> {
+        let shared = self.shared.clone();
+        run_sweep_on_store(&self.shared.core, async move { shared.expire(now).await })
+    }
+
+    fn count(&self) -> usize {
+        self.shared.count.load(Ordering::Relaxed)
+    }
+
+    fn kind(&self) -> &'static str {
+        "redis"
+    }
+
+    fn idle_slack(&self) -> Duration {
+        idle_slack(self.shared.limits.idle)
+    }
+
+    fn list<'a>(
+        &'a self,
+        principal: &'a Principal,
+        now: Timestamp,
+    ) -> BoxFuture<'a, Result<Vec<SessionRecord>, StoreError>> {
+        let principal = principal.clone();
+        self.run(move |sessions| async move { sessions.list(&principal, now).await })
+    }
+
+    fn list_all(&self, most: usize, now: Timestamp) -> BoxFuture<'_, Result<Vec<SessionRecord>, StoreError>> {
+        let shared = self.shared.clone();
+        run_sweep_on_store(&self.shared.core, async move { shared.list_all(most, now).await })
+    }
+}

@@ -8,6 +8,13 @@ use crate::client::Client;
 use crate::error::Error;
 
 /// How a step of a call ends.
+///
+/// The server has a type of its own for the same outcomes, `HandlerOutcome`, since what they carry differs in kind:
+/// here the result is the JSON of a server, which no code has interpreted, and the round holds the connection and the
+/// call that it continues; there the result is a value that is still to be written in the revision of the caller, and
+/// the round is data alone. A type in a lower crate would have both as parameters, so that each side would name its
+/// instance again, and the edges of the server could not match all outcomes without a wildcard. A proxy converts
+/// between the two where it has something to decide: it repairs a result, and checks a round against its caller.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum StepOutcome {

@@ -25,6 +25,9 @@ pub struct IncomingCall {
 }
 
 /// How a call ends, or pauses.
+///
+/// A step of a client's call has the same outcomes in a type of its own, `StepOutcome`: its result is the JSON of a
+/// server, and its round holds a connection, while these are values that an edge writes in the revision of the caller.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum HandlerOutcome {

@@ -271,9 +271,7 @@ fn upstream_script() -> PathBuf {
 
 /// Returns the resident memory of a process in MiB.
 fn memory(process: u32) -> TaskResult<usize> {
-    let status = fs::read_to_string(format!("/proc/{process}/status"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("no memory is reported")?;
-    Ok(line.trim().trim_end_matches(" kB").parse::<usize>()? / 1024)
+    Ok(trunkline_testing::resident_bytes(process)? >> 20)
 }
 
 #[cfg(test)]

@@ -38,8 +38,6 @@ mod slab;
 mod stub;
 mod subscribe;
 mod user_timeout;
-#[cfg(test)]
-mod wake_counter;
 mod with_raw;
 
 pub use futures_util::future::BoxFuture;

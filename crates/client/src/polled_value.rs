@@ -57,8 +57,9 @@ impl<T> PolledValue<T> {
 
 #[cfg(test)]
 mod tests {
+    use trunkline_testing::WakeCounter;
+
     use super::*;
-    use crate::wake_counter::WakeCounter;
 
     #[test]
     fn polled_value_wakes_its_waiter_once_by_the_next_update() {

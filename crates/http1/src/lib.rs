@@ -10,8 +10,6 @@ pub(crate) mod mutations;
 mod raw_headers;
 mod read_buffer;
 pub mod server;
-#[cfg(test)]
-mod testing;
 mod url;
 
 pub use self::framing::{BodyFraming, BodyRead, ChunkedDecoder, read_length};

@@ -1,8 +1,6 @@
 //! Calls made by hand, and their answers as a client would read them.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Wake, Waker};
 
 use futures_util::FutureExt as _;
 use serde_json::Value;
@@ -111,28 +109,6 @@ pub(crate) fn call_text(server: &Server, tool: &str, arguments: &Value) -> Strin
 pub(crate) fn assert_refused<T: std::fmt::Debug>(outcome: Result<T, Refusal>, row: &Refusal, message: &str) {
     let refusal = outcome.unwrap_err();
     assert!(refusal.is_same_kind(row) && refusal.message().contains(message), "{refusal:?}");
-}
-
-/// A waker that counts how often it wakes.
-#[derive(Default)]
-pub(crate) struct CountingWaker(AtomicUsize);
-
-impl CountingWaker {
-    /// Makes a waker, and its counter.
-    pub(crate) fn pair() -> (Waker, Arc<Self>) {
-        let wakes = Arc::<Self>::default();
-        (Waker::from(wakes.clone()), wakes)
-    }
-
-    pub(crate) fn count(&self) -> usize {
-        self.0.load(Ordering::SeqCst)
-    }
-}
-
-impl Wake for CountingWaker {
-    fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, Ordering::SeqCst);
-    }
 }
 
 /// The directory of one test, removed when the test is over.

@@ -115,32 +115,21 @@ impl Drop for MemoryChannel {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::task::Wake;
+    use trunkline_testing::WakeCounter;
 
     use super::*;
-
-    #[derive(Default)]
-    struct ReaderWakeCounter(AtomicUsize);
-
-    impl Wake for ReaderWakeCounter {
-        fn wake(self: Arc<Self>) {
-            self.0.fetch_add(1, Ordering::Relaxed);
-        }
-    }
 
     #[test]
     fn flush_wakes_the_reader_only_with_unread_data() {
         let (mut left, mut right) = memory(1);
-        let counter = Arc::<ReaderWakeCounter>::default();
-        let waker = Waker::from(counter.clone());
+        let (waker, wakes) = WakeCounter::waker();
         let mut cx = Context::from_waker(&waker);
         assert!(right.poll_receive(&mut cx).is_pending());
         assert!(left.poll_flush(&mut cx).is_ready());
-        assert_eq!(counter.0.load(Ordering::Relaxed), 0);
+        assert_eq!(wakes.count(), 0);
         left.send("{}");
         assert!(left.poll_flush(&mut cx).is_ready());
-        assert_eq!(counter.0.load(Ordering::Relaxed), 1);
+        assert_eq!(wakes.count(), 1);
         assert!(right.poll_receive(&mut cx).is_ready());
     }
 }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustix::net::{AddressFamily, SocketType, sockopt};
 use serde_json::json;
+use trunkline_testing::resident_bytes;
 
 use crate::bare_client::{get, mirror_headers, post, request};
 use crate::messages::{call, modern};
@@ -30,7 +31,7 @@ fn memory_of_unread_responses_returns_to_the_system_after_their_clients_left() {
     let large = |bytes| modern(1, "tools/call", call("echo", json!({ "message": "m".repeat(bytes) })));
     // By default glibc stops to map blocks one by one once it has seen one of their size freed.
     assert_eq!(post(address, &large(RESPONSE + MIB / 2), &[]).status, 200);
-    let before = resident(&running);
+    let before = resident_bytes(running.id()).unwrap();
 
     let large = large(RESPONSE);
     let request = request(address, "POST /mcp", &mirror_headers(&large), &large.to_string());
@@ -47,7 +48,7 @@ fn memory_of_unread_responses_returns_to_the_system_after_their_clients_left() {
     // The blocks of those that stay are between the freed ones, so that no arena becomes free as a whole.
     clients.iter_mut().enumerate().filter(|(n, _)| n % STAYING != 0).for_each(|(_, client)| *client = None);
     let most = before + MOST_RETAINED;
-    let after = wait_until(|| resident(&running), |after| after < most);
+    let after = wait_until(|| resident_bytes(running.id()).unwrap(), |after| after < most);
     assert!(after < most, "{} MiB more than before stay resident", (after - before) / MIB);
 }
 
@@ -76,11 +77,4 @@ fn unread(address: SocketAddr) -> usize {
     let metrics = get(address, "/metrics", &[]);
     let line = metrics.body.lines().find_map(|line| line.strip_prefix("mcp_server_unread_bytes "));
     line.unwrap().parse().unwrap()
-}
-
-/// Returns how many bytes of the server's memory are resident.
-fn resident(running: &RunningCommand) -> usize {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", running.id())).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-    line.split_whitespace().next().unwrap().parse::<usize>().unwrap() * 1024
 }

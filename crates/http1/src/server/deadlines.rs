@@ -114,8 +114,9 @@ fn after(time: Duration) -> Option<Instant> {
 mod tests {
     use std::task::Waker;
 
+    use trunkline_testing::WakeCounter;
+
     use super::*;
-    use crate::testing::CountedWakes;
 
     const SECOND: Duration = Duration::from_secs(1);
     const NEVER: u32 = 1000;
@@ -166,7 +167,7 @@ mod tests {
     async fn pending_response_is_polled_periodically() {
         let mut deadlines = new_deadlines(10 * SECOND, 60 * SECOND);
         deadlines.poll_interval = 2 * SECOND;
-        let (waker, wakes) = CountedWakes::pair();
+        let (waker, wakes) = WakeCounter::waker();
         let mut cx = Context::from_waker(&waker);
         deadlines.request_received();
         for looks in 0..3 {
@@ -182,7 +183,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn consecutive_deadlines_share_one_timer_and_each_fires() {
         let mut deadlines = new_deadlines(10 * SECOND, 10 * SECOND);
-        let (waker, wakes) = CountedWakes::pair();
+        let (waker, wakes) = WakeCounter::waker();
         let mut cx = Context::from_waker(&waker);
         // Nine deadlines are taken back in time, as those of requests that come.
         for _ in 0..9 {
@@ -203,7 +204,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn deadline_fires_despite_an_exhausted_cooperative_budget() {
         let mut deadlines = new_deadlines(SECOND, SECOND);
-        let (waker, wakes) = CountedWakes::pair();
+        let (waker, wakes) = WakeCounter::waker();
         while tokio::task::coop::has_budget_remaining() {
             tokio::task::coop::consume_budget().await;
         }

@@ -65,9 +65,7 @@ impl Drop for RoleProcess {
 
 /// Reads memory and descriptors of a process, and what it started.
 pub(crate) fn held(id: u32, tasks: usize) -> ProcessUsage {
-    let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap();
-    let memory = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-    let memory = memory.split_whitespace().next().unwrap().parse().unwrap();
+    let memory = trunkline_testing::resident_bytes(id).unwrap() / 1024;
     let descriptors = fs::read_dir(format!("/proc/{id}/fd")).unwrap().count();
     let children = children(id);
     let zombies = children.iter().filter(|child| state(**child) == Some('Z')).count();

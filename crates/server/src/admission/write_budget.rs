@@ -190,19 +190,20 @@ impl Drop for PeerBacklog {
 
 #[cfg(test)]
 mod tests {
+    use trunkline_testing::WakeCounter;
+
     use super::*;
-    use crate::testing::CountingWaker;
 
     /// One peer, which counts how often it was woken.
     struct SlowPeer {
         holding: PeerBacklog,
         waker: Waker,
-        wakes: Arc<CountingWaker>,
+        wakes: Arc<WakeCounter>,
     }
 
     impl SlowPeer {
         fn of(unread: &Arc<WriteBudget>) -> Self {
-            let (waker, wakes) = CountingWaker::pair();
+            let (waker, wakes) = WakeCounter::waker();
             Self { holding: unread.backlog(), waker, wakes }
         }
 

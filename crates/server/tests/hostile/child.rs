@@ -76,12 +76,12 @@ impl Process {
         }
     }
 
-    /// Returns a figure of the process's memory, such as `VmRSS` or `VmHWM`, in bytes.
-    pub(crate) fn memory(&self, figure: &str) -> usize {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("it lives");
-        let line = status.lines().find(|line| line.starts_with(figure)).expect("a figure");
-        let kib = line.split_whitespace().nth(1).and_then(|number| number.parse::<usize>().ok());
-        kib.expect("a number") * 1024
+    pub(crate) fn resident_bytes(&self) -> usize {
+        trunkline_testing::resident_bytes(self.child.id()).expect("it lives")
+    }
+
+    pub(crate) fn peak_bytes(&self) -> usize {
+        trunkline_testing::peak_bytes(self.child.id()).expect("it lives")
     }
 
     /// Waits for the process to end by itself; reports whether it did so without an error.

@@ -47,7 +47,7 @@ async fn incomplete_large_requests_stay_within_the_memory_budget() {
     let echo = raw_http::modern("tools/call", "echo", &raw_http::echo(1, "healthy"));
     healthy.send(&echo).await;
     assert_eq!(healthy.reply().await.status, 200);
-    let before = process.memory("VmRSS");
+    let before = process.resident_bytes();
     let whole = request(2, "wait", 3 * MIB);
     let mut held = Vec::new();
     for _ in 0..32 {
@@ -57,7 +57,7 @@ async fn incomplete_large_requests_stay_within_the_memory_budget() {
         healthy.send(&echo).await;
         assert_eq!(healthy.reply().await.json()["result"]["content"][0]["text"], "healthy");
     }
-    let grown = process.memory("VmHWM").saturating_sub(before);
+    let grown = process.peak_bytes().saturating_sub(before);
     println!("32 requests of 3 MiB each cost {} KiB", grown / 1024);
     // Beside what is reserved there are buffers of the connections, which are small.
     assert!(grown < TIGHT + 24 * MIB, "32 requests of 3 MiB each cost {} KiB", grown / 1024);

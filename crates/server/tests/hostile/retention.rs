@@ -27,11 +27,11 @@ fn padded_listen(id: usize, wanted: &serde_json::Value, padding: usize) -> Vec<u
 async fn subscription_does_not_retain_its_request_buffer() {
     let (process, address) = Process::http();
     let mut held = vec![opened(address, &padded_listen(0, &json!({ "toolsListChanged": true }), MIB)).await];
-    let before = process.memory("VmRSS");
+    let before = process.resident_bytes();
     for id in 1..=24 {
         held.push(opened(address, &padded_listen(id, &json!({ "toolsListChanged": true }), MIB)).await);
     }
-    let grown = process.memory("VmRSS").saturating_sub(before);
+    let grown = process.resident_bytes().saturating_sub(before);
     assert!(grown < 8 * MIB, "24 streams opened by 24 MiB keep {} KiB", grown / 1024);
 }
 
@@ -46,11 +46,11 @@ async fn idle_connection_retains_no_message_buffers() {
         connection
     };
     let mut held = vec![ask().await];
-    let before = process.memory("VmRSS");
+    let before = process.resident_bytes();
     for _ in 0..24 {
         held.push(ask().await);
     }
-    let grown = process.memory("VmRSS").saturating_sub(before);
+    let grown = process.resident_bytes().saturating_sub(before);
     assert!(grown < 8 * MIB, "24 connections that rest after 24 MiB keep {} KiB", grown / 1024);
 }
 
@@ -77,11 +77,11 @@ async fn resource_subscriptions_are_bounded_in_bytes_in_both_eras() {
         )
     };
     assert!(send(subscribe(0, 100)).await.json()["result"].is_object(), "an ordinary one");
-    let before = process.memory("VmRSS");
+    let before = process.resident_bytes();
     for n in 1..=24 {
         assert_eq!(send(subscribe(n, MIB)).await.json()["error"]["code"], -32602, "{n}");
     }
-    let grown = process.memory("VmRSS").saturating_sub(before);
+    let grown = process.resident_bytes().saturating_sub(before);
     assert!(grown < 8 * MIB, "24 MiB of addresses keep {} KiB", grown / 1024);
     assert!(
         send(subscribe(99, 100)).await.json()["result"].is_object(),
@@ -96,10 +96,10 @@ async fn batch_of_millions_allocates_no_more_than_its_text() {
     let mut connection = Connection::open(address).await;
     connection.send(&raw_http::post(&[], b"[1]")).await;
     assert_eq!(connection.reply().await.status, 400);
-    let before = process.memory("VmHWM");
+    let before = process.peak_bytes();
     connection.send(&raw_http::post(&[], body.as_bytes())).await;
     assert_eq!(tokio::time::timeout(DEADLINE, connection.reply()).await.expect("in time").status, 400);
-    let grown = process.memory("VmHWM") - before;
+    let grown = process.peak_bytes() - before;
     assert!(grown < 3 * body.len(), "{} KiB for {} KiB", grown / 1024, body.len() / 1024);
 }
 

@@ -40,7 +40,7 @@ async fn thousand_clients_that_never_read_use_bounded_memory() {
     healthy.send(&raw_http::post(&[], raw_http::initialize(raw_http::LEGACY).as_bytes())).await;
     let session = healthy.reply().await.header("mcp-session-id").expect("a session").to_owned();
 
-    let before = process.memory("VmRSS");
+    let before = process.resident_bytes();
     let flood = json!({ "count": 1_000_000, "bytes": 8000 });
     let requests = [
         raw_http::modern("subscriptions/listen", "-", &raw_http::listen(3)),
@@ -65,7 +65,7 @@ async fn thousand_clients_that_never_read_use_bounded_memory() {
         healthy.send(&echo).await;
         assert_eq!(healthy.reply().await.json()["result"]["content"][0]["text"], "healthy");
     }
-    let grown = process.memory("VmRSS").saturating_sub(before);
+    let grown = process.resident_bytes().saturating_sub(before);
     let most = readers * MOST_PER_READER + 16 * MIB;
     println!("{readers} readers cost {} KiB, {} each", grown / 1024, grown / readers);
     assert!(grown < most, "{readers} readers cost {} KiB", grown / 1024);
@@ -106,7 +106,7 @@ async fn unread_responses_share_one_write_budget_and_readers_are_still_served() 
     healthy.send(&echo).await;
     assert_eq!(healthy.reply().await.status, 200);
 
-    let before = process.memory("VmRSS");
+    let before = process.resident_bytes();
     let mut deaf = Vec::new();
     for _ in 0..READERS {
         let mut connection = Connection::open_deaf(address).await;
@@ -119,7 +119,7 @@ async fn unread_responses_share_one_write_budget_and_readers_are_still_served() 
     }
     healthy.send(&large).await;
     assert!(healthy.reply().await.body.len() > 2 * MIB, "those who read get large answers too");
-    let grown = process.memory("VmHWM").saturating_sub(before);
+    let grown = process.peak_bytes().saturating_sub(before);
     println!("{READERS} readers of 2 MiB each cost {} KiB", grown / 1024);
     // Besides the unread data there are responses in progress, on two threads: text, and its message in a buffer that
     // doubles.

@@ -18,7 +18,7 @@ fn gibibyte_stdio_line_uses_at_most_twice_the_limit() {
     input.write_all(br#"{"jsonrpc":"2.0","id":"first","method":"ping"}"#).unwrap();
     input.write_all(b"\n").unwrap();
     process.line_with(r#""id":"first""#);
-    let before = process.memory("VmHWM");
+    let before = process.peak_bytes();
     let piece = vec![b'x'; 1 << 20];
     for _ in 0..1024 {
         input.write_all(&piece).unwrap();
@@ -27,7 +27,7 @@ fn gibibyte_stdio_line_uses_at_most_twice_the_limit() {
     let refused = process.line_with("jsonrpc");
     assert!(refused.contains("-32600") && !refused.contains(r#""id""#), "{refused}");
     process.line_with(r#""id":"after""#);
-    let grown = process.memory("VmHWM") - before;
+    let grown = process.peak_bytes() - before;
     assert!(grown <= 2 * LIMIT, "it grew by {} KiB", grown / 1024);
 }
 
@@ -41,12 +41,12 @@ fn large_stdio_messages_retain_no_memory() {
         input.write_all(b"\n").unwrap();
         process.line_with(r#""id":1,"result""#);
     }
-    let kept = process.memory("VmRSS");
+    let kept = process.resident_bytes();
     for n in 0..50 {
         input.write_all(format!("{}\n", raw_http::echo(n, "small")).as_bytes()).unwrap();
         process.line_with("result");
     }
-    let after = process.memory("VmRSS");
+    let after = process.resident_bytes();
     assert!(after <= kept + (1 << 20), "small messages made it grow from {kept} to {after}");
 }
 
@@ -98,7 +98,7 @@ fn stdio_backpressure_stops_reading_and_loses_no_message() {
     let mut input = process.input.take().unwrap();
     input.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":\"a\",\"method\":\"ping\"}\n").unwrap();
     process.line_with(r#""id":"a""#);
-    let before = process.memory("VmRSS");
+    let before = process.resident_bytes();
     let written = Arc::new(AtomicUsize::new(0));
     let writer = {
         let written = written.clone();
@@ -111,7 +111,7 @@ fn stdio_backpressure_stops_reading_and_loses_no_message() {
     };
     let stalled = stalls(&written);
     assert!(stalled < REQUESTS as usize, "it read all of {stalled} requests without being read");
-    let grown = process.memory("VmRSS").saturating_sub(before);
+    let grown = process.resident_bytes().saturating_sub(before);
     assert!(grown < 4 << 20, "it grew by {} KiB", grown / 1024);
     for id in 0..REQUESTS {
         process.line_with(&format!(r#""id":{id},"result""#));

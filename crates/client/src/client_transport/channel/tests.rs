@@ -6,11 +6,11 @@ use std::task::Waker;
 
 use bytes::Bytes;
 use trunkline_protocol::Method;
+use trunkline_testing::WakeCounter;
 use trunkline_transport::{MemoryChannel, ReceiveError, memory};
 
 use super::*;
 use crate::client_transport::{HeaderMirror, InputRecipient, unsolicited_channel};
-use crate::wake_counter::WakeCounter;
 
 /// A channel that counts the writes of its driver.
 struct CountingChannel {

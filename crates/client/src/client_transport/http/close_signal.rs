@@ -62,8 +62,9 @@ impl CloseSignal {
 
 #[cfg(test)]
 mod tests {
+    use trunkline_testing::WakeCounter;
+
     use super::*;
-    use crate::wake_counter::WakeCounter;
 
     #[test]
     fn close_signal_wakes_registered_waiters_only() {

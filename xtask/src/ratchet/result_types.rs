@@ -74,6 +74,7 @@ mod tests {
     fn removed_types_and_new_wrappers_are_reported() {
         let files = [SourceFile::new(
             "client",
+            "client.rs",
             "enum Outcome {\n    A(u8),\n}\npub enum Wrapper {\n    B(Outcome),\n}\n",
         )];
         let path = [("client", "Outcome")];

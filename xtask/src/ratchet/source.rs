@@ -10,7 +10,11 @@ use crate::TaskResult;
 pub(super) struct SourceFile {
     /// The name of its crate's folder.
     pub(super) krate: String,
-    /// The text without the tests of the file.
+    /// Its path below the root of the repository.
+    pub(super) path: String,
+    /// The number of the first line of the text in the file.
+    first_line: usize,
+    /// The text without the tests of the file, or these alone.
     pub(super) text: String,
 }
 
@@ -39,49 +43,60 @@ impl SourceTree {
             for folder in ["src", "tests", "benches", "examples"] {
                 let path = krate.path().join(folder);
                 if path.is_dir() {
-                    tree.read_folder(&path, &name, folder == "src")?;
+                    tree.read_folder(root, &path, &name, folder == "src")?;
                 }
             }
         }
         for name in TOOLING {
-            tree.read_folder(&root.join(name), name, false)?;
+            tree.read_folder(root, &root.join(name), name, false)?;
         }
         Ok(tree)
     }
 
-    fn read_folder(&mut self, folder: &Path, krate: &str, is_product: bool) -> TaskResult {
+    fn read_folder(&mut self, root: &Path, folder: &Path, krate: &str, is_product: bool) -> TaskResult {
         for entry in fs::read_dir(folder)? {
             let path = entry?.path();
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             if path.is_dir() {
                 if !["target", "node_modules"].contains(&&*name) {
-                    self.read_folder(&path, krate, is_product && name != "tests")?;
+                    self.read_folder(root, &path, krate, is_product && name != "tests")?;
                 }
             } else if is_product && name == "windows.rs" {
                 // It has alternatives to what `unix.rs` defines, under the same names.
             } else if name.ends_with(".rs") {
-                self.add(krate, &fs::read_to_string(&path)?, is_product && name != "tests.rs");
+                let shown = path.strip_prefix(root).unwrap_or(&path).to_string_lossy();
+                self.add(krate, &shown, &fs::read_to_string(&path)?, is_product && name != "tests.rs");
             }
         }
         Ok(())
     }
 
-    fn add(&mut self, krate: &str, text: &str, is_product: bool) {
+    fn add(&mut self, krate: &str, path: &str, text: &str, is_product: bool) {
+        let part = |first_line, text: &str| SourceFile {
+            krate: krate.to_owned(),
+            path: path.to_owned(),
+            first_line,
+            text: text.to_owned(),
+        };
         if !is_product {
-            return self.tooling.push(SourceFile { krate: krate.to_owned(), text: text.to_owned() });
+            return self.tooling.push(part(1, text));
         }
-        self.product.push(SourceFile::new(krate, text));
+        let product = SourceFile::new(krate, path, text);
         if let Some((_, tests)) = text.split_once(TESTS) {
-            self.tooling.push(SourceFile { krate: krate.to_owned(), text: tests.to_owned() });
+            // Their first line is the rest of the line with the brace.
+            let lines = |text: &str| text.matches('\n').count();
+            let first_line = 1 + lines(&product.text) + lines(TESTS);
+            self.tooling.push(part(first_line, tests));
         }
+        self.product.push(product);
     }
 }
 
 impl SourceFile {
     /// Creates a file of the product, without its tests.
-    pub(super) fn new(krate: &str, text: &str) -> Self {
+    pub(super) fn new(krate: &str, path: &str, text: &str) -> Self {
         let own = text.split_once(TESTS).map_or(text, |(own, _)| own);
-        Self { krate: krate.to_owned(), text: own.to_owned() }
+        Self { krate: krate.to_owned(), path: path.to_owned(), first_line: 1, text: own.to_owned() }
     }
 
     pub(super) fn lines(&self) -> usize {
@@ -90,9 +105,14 @@ impl SourceFile {
 
     /// Returns the text of its comments, a line each.
     pub(super) fn comments(&self) -> impl Iterator<Item = &str> {
-        self.text.lines().filter_map(|line| {
+        self.numbered_comments().map(|(_, comment)| comment)
+    }
+
+    /// Returns the text of its comments, each with the number of its line in the file.
+    pub(super) fn numbered_comments(&self) -> impl Iterator<Item = (usize, &str)> {
+        self.text.lines().zip(self.first_line..).filter_map(|(line, number)| {
             let comment = line.trim_start().strip_prefix("//")?;
-            Some(comment.trim_start_matches(['/', '!']))
+            Some((number, comment.trim_start_matches(['/', '!'])))
         })
     }
 
@@ -226,7 +246,7 @@ mod tests {
 
     #[test]
     fn types_comments_and_functions_are_found_and_tests_are_not() {
-        let file = SourceFile::new("a", SAMPLE);
+        let file = SourceFile::new("a", "a.rs", SAMPLE);
         assert_eq!(file.types().collect::<Vec<_>>(), ["Thing", "Other", "Does"]);
         assert_eq!(file.comments().collect::<Vec<_>>(), [" A module.", " A thing.", " Why."]);
         assert_eq!(file.function_lengths(), [6]);
@@ -236,10 +256,24 @@ mod tests {
     #[test]
     fn tests_of_a_product_file_belong_to_the_tooling() {
         let mut tree = SourceTree::default();
-        tree.add("a", SAMPLE, true);
-        tree.add("a", SAMPLE, false);
+        tree.add("a", "a.rs", SAMPLE, true);
+        tree.add("a", "tests/b.rs", SAMPLE, false);
         assert_eq!(tree.product.len(), 1);
         let types: Vec<Vec<_>> = tree.tooling.iter().map(|file| file.types().collect()).collect();
         assert_eq!(types, [vec!["Hidden"], vec!["Thing", "Other", "Does", "Hidden"]]);
+    }
+
+    #[test]
+    fn comments_have_the_number_of_their_line_in_the_file() {
+        let text = "//! One.\nfn f() {}\n\n#[cfg(test)]\nmod tests {\n    // Six.\n}\n";
+        let mut tree = SourceTree::default();
+        tree.add("a", "crates/a/src/a.rs", text, true);
+        let comments = |files: &[SourceFile]| {
+            let all = files.iter().flat_map(SourceFile::numbered_comments);
+            all.map(|(number, text)| (number, text.trim().to_owned())).collect::<Vec<_>>()
+        };
+        assert_eq!(comments(&tree.product), [(1, "One.".to_owned())]);
+        assert_eq!(comments(&tree.tooling), [(6, "Six.".to_owned())]);
+        assert_eq!(tree.tooling[0].path, "crates/a/src/a.rs");
     }
 }

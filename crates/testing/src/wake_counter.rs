@@ -35,9 +35,9 @@ mod tests {
     fn every_wake_of_every_clone_is_counted() {
         let (waker, wakes) = WakeCounter::waker();
         assert_eq!(wakes.count(), 0);
-        waker.wake_by_ref();
-        waker.clone().wake();
-        drop(waker);
+        let clone = waker.clone();
+        clone.wake_by_ref();
+        waker.wake();
         assert_eq!(wakes.count(), 2);
     }
 }

@@ -133,12 +133,12 @@ fn complete(registry: &PartRegistry, params: &Params) -> Result<DispatchFuture, 
         "ref/prompt" => {
             let prompt = text(&reference, "ref", "name")?;
             let entry = registry.prompts.get(&*prompt).ok_or_else(|| unknown("prompt", &prompt))?;
-            Ok(entry.complete(&name, value, given))
+            Ok(entry.completers().complete(&name, value, given))
         }
         "ref/resource" => {
             let uri = text(&reference, "ref", "uri")?;
             match registry.templates.get(&*uri) {
-                Some(template) => Ok(template.complete(&name, value, given)),
+                Some(template) => Ok(template.completers().complete(&name, value, given)),
                 None => Err(unknown("resource template", &uri)),
             }
         }

@@ -1,5 +1,7 @@
 //! The files of clients after `install` and `install --uninstall`, byte for byte.
 
+use std::path::{Path, PathBuf};
+
 use crate::clients::done;
 use crate::process::{file, folder, run_at_home};
 
@@ -63,18 +65,20 @@ fn client_text(client: &str, key: &str) -> String {
     }
 }
 
+/// Writes the file of a client below a home folder, and returns its path.
+fn client_file(home: &Path, path: &str, text: &str) -> PathBuf {
+    let path = home.join(path);
+    let folder = path.parent().unwrap();
+    std::fs::create_dir_all(folder).unwrap();
+    file(folder, path.file_name().unwrap().to_str().unwrap(), text, 0o600);
+    path
+}
+
 #[test]
 fn every_client_is_imported_from_installed_into_and_uninstalled_byte_for_byte() {
     let home = folder("all_clients");
     for (client, path, key) in ALL_CLIENTS {
-        let path = home.join(path);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        file(
-            path.parent().unwrap(),
-            path.file_name().unwrap().to_str().unwrap(),
-            &client_text(client, key),
-            0o600,
-        );
+        client_file(&home, path, &client_text(client, key));
     }
     let found = done(&["import"], &home);
     done(&["import", "--all"], &home);
@@ -123,9 +127,7 @@ fn clients_without_servers_get_one_and_are_restored_byte_for_byte() {
     ] {
         let home = folder("empty_clients");
         file(&home, "trunkline.toml", "[servers.a]\ncommand = \"x\"\n", 0o600);
-        let path = home.join(path);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        file(path.parent().unwrap(), path.file_name().unwrap().to_str().unwrap(), text, 0o600);
+        let path = client_file(&home, path, text);
         // The second time the newest copy is one with the hub in it.
         for _ in 0..2 {
             done(&["install", client], &home);
@@ -158,9 +160,7 @@ fn uninstall_removes_the_table_that_install_made_from_a_file_that_has_changed_si
     ] {
         let home = folder("changed_clients");
         file(&home, "trunkline.toml", "[servers.a]\ncommand = \"x\"\n", 0o600);
-        let path = home.join(path);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        file(path.parent().unwrap(), path.file_name().unwrap().to_str().unwrap(), before, 0o600);
+        let path = client_file(&home, path, before);
         done(&["install", client], &home);
         let installed = std::fs::read_to_string(&path).unwrap();
         std::fs::write(&path, format!("{comment}{installed}")).unwrap();

@@ -19,7 +19,7 @@ pub(crate) use self::exchange::{
     ExchangeEvent, FailureCause, RawResponse, RequestExchange, TransportFailure, TransportFailureKind,
 };
 pub(crate) use self::http::{
-    AuthorizedHttp, CustomHeaders, HttpLimits, HttpSseChannel, StreamableHttpTransport,
+    AuthorizedHttp, CustomHeaders, HttpLimits, HttpShared, HttpSseChannel, StreamableHttpTransport,
     authorization_headers, status_failure,
 };
 pub(crate) use self::outgoing::{HeaderMirror, InputRecipient, OutgoingMessage, OutgoingRequest};

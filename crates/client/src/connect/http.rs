@@ -13,7 +13,7 @@ use super::opened_transport::OpenedTransport;
 use super::probe::{DiscoverOutcome, ProbeDecision, decide_over_http, falls_back_to_sse};
 use super::{ConnectAttempts, ConnectPlan, EstablishedConnection, HttpTransportKind, refuse_token_exchange};
 use crate::client_transport::{
-    AuthorizedHttp, ChannelTransport, ClientTransport, CustomHeaders, HttpSseChannel,
+    AuthorizedHttp, ChannelTransport, ClientTransport, CustomHeaders, HttpShared, HttpSseChannel,
     StreamableHttpTransport, TransportFailure, TransportFailureKind, unsolicited_channel,
 };
 use crate::edge::ProtocolEdge;
@@ -58,11 +58,10 @@ impl HttpConnectContext<'_> {
     fn open_transport(&self) -> Result<OpenedTransport, Error> {
         let (sender, receiver) = unsolicited_channel(self.plan.on_dropped.clone());
         let http = self.authorized_http();
-        let transport =
-            StreamableHttpTransport::new(http, self.url, &self.headers, self.plan.http_limits(), sender);
-        let transport = transport.map_err(Error::invalid_options)?;
+        let shared = HttpShared::new(http, self.url, &self.headers, self.plan.http_limits(), sender);
+        let shared = shared.map_err(Error::invalid_options)?;
         Ok(OpenedTransport {
-            transport: Arc::new(transport),
+            transport: Arc::new(StreamableHttpTransport::new(shared)),
             unsolicited: receiver,
             transport_name: "streamable-http",
         })

@@ -1,4 +1,3 @@
-use std::collections::BTreeMap;
 use std::fmt;
 
 use trunkline_protocol::json::JsonKind;
@@ -57,17 +56,8 @@ impl PromptEntry {
         self.rendered.get(revision, |dialect, writer| self.described.write(dialect, writer))
     }
 
-    pub(crate) fn completes(&self) -> bool {
-        !self.completers.is_empty()
-    }
-
-    pub(crate) fn complete(
-        &self,
-        argument: &str,
-        value: String,
-        given: BTreeMap<String, String>,
-    ) -> BoxFuture<'static, Result<HandlerOutcome, Refusal>> {
-        self.completers.complete(argument, value, given)
+    pub(crate) fn completers(&self) -> &Completers {
+        &self.completers
     }
 
     /// Fills the prompt in.

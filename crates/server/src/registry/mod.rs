@@ -102,8 +102,8 @@ impl PartRegistry {
 
     /// Adds the parts with unused names, and returns the others.
     fn insert(&mut self, parts: Parts, source: Option<&str>) -> Vec<PartCollision> {
-        self.features.completions |= parts.prompts.iter().any(|prompt| prompt.completes());
-        self.features.completions |= parts.templates.iter().any(|template| template.completes());
+        self.features.completions |= parts.prompts.iter().any(|prompt| !prompt.completers().is_empty());
+        self.features.completions |= parts.templates.iter().any(|template| !template.completers().is_empty());
         let (mut collisions, provided, theirs) = (Vec::new(), &self.provider_parts, source);
         let mut note = |kind, name: &str, owner: Option<&str>| {
             let [owner, theirs] = [owner, theirs].map(|source| source.map(str::to_owned));

@@ -1,12 +1,11 @@
-use std::collections::BTreeMap;
 use std::fmt;
 
 use trunkline_protocol::model::{self, CacheHint};
 use trunkline_protocol::template::UriTemplate;
-use trunkline_protocol::{RawJson, Refusal, Revision};
+use trunkline_protocol::{RawJson, Revision};
 
 use super::{ReadFuture, ReadRequest, ResourceTemplate};
-use crate::call::{BoxFuture, Context, HandlerOutcome};
+use crate::call::Context;
 use crate::completer::Completers;
 use crate::part::check_name;
 use crate::registry::RenderedItem;
@@ -65,17 +64,8 @@ impl TemplateEntry {
         self.rendered.get(revision, |dialect, writer| self.described.write(dialect, writer))
     }
 
-    pub(crate) fn completes(&self) -> bool {
-        !self.completers.is_empty()
-    }
-
-    pub(crate) fn complete(
-        &self,
-        variable: &str,
-        value: String,
-        given: BTreeMap<String, String>,
-    ) -> BoxFuture<'static, Result<HandlerOutcome, Refusal>> {
-        self.completers.complete(variable, value, given)
+    pub(crate) fn completers(&self) -> &Completers {
+        &self.completers
     }
 
     /// Reads a resource, if its URI is one of this family.

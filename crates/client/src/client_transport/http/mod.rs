@@ -30,18 +30,14 @@ use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, FutureExt as _};
 use trunkline_protocol::envelope::MessageLimits;
-use trunkline_transport::Url;
-use trunkline_transport::http::OriginMismatch;
 
 pub(crate) use self::authorized_http::{AuthorizedHttp, authorization_headers};
 pub(crate) use self::custom_headers::CustomHeaders;
 pub(super) use self::http_exchange::HttpExchange;
 pub(crate) use self::http_sse::HttpSseChannel;
 pub(crate) use self::response_head::status_failure;
-use self::shared::HttpShared;
-use super::{
-    ClientTransport, OutgoingMessage, OutgoingRequest, RequestExchange, TransportFailure, UnsolicitedSender,
-};
+pub(crate) use self::shared::HttpShared;
+use super::{ClientTransport, OutgoingMessage, OutgoingRequest, RequestExchange, TransportFailure};
 
 use crate::message_budget::MessageBudget;
 
@@ -70,17 +66,8 @@ pub(crate) struct StreamableHttpTransport {
 
 impl StreamableHttpTransport {
     /// Creates the transport; no connection is opened before the first request.
-    ///
-    /// # Errors
-    /// Never for a parsed URL, although the type cannot express that.
-    pub(crate) fn new(
-        http: AuthorizedHttp,
-        url: &Url,
-        headers: &CustomHeaders,
-        limits: HttpLimits,
-        unsolicited: UnsolicitedSender,
-    ) -> Result<Self, OriginMismatch> {
-        Ok(Self { shared: Arc::new(HttpShared::new(http, url, headers, limits, unsolicited)?) })
+    pub(crate) fn new(shared: HttpShared) -> Self {
+        Self { shared: Arc::new(shared) }
     }
 }
 

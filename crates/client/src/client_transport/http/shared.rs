@@ -57,7 +57,7 @@ const DELETE_OPERATION: &str = "delete";
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// The state shared by all requests to one endpoint.
-pub(super) struct HttpShared {
+pub(crate) struct HttpShared {
     pub(super) limits: HttpLimits,
     pub(super) unsolicited: UnsolicitedSender,
     pub(super) request_permits: Arc<Semaphore>,
@@ -110,7 +110,11 @@ pub(super) enum StreamUnavailable {
 }
 
 impl HttpShared {
-    pub(super) fn new(
+    /// Creates the state of a transport.
+    ///
+    /// # Errors
+    /// Never for a parsed URL, although the type cannot express that.
+    pub(crate) fn new(
         http: AuthorizedHttp,
         url: &Url,
         headers: &CustomHeaders,

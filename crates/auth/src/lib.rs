@@ -27,6 +27,7 @@ pub mod challenge;
 pub mod discovery;
 pub mod dpop_nonce;
 pub mod endpoint_url;
+mod error_source;
 pub mod flow;
 mod form;
 mod json_document;
@@ -45,6 +46,7 @@ pub mod token_set;
 pub mod token_store;
 mod user_name;
 
+pub use self::error_source::ErrorSource;
 pub use self::form::{MAX_FORM_PARAMETERS, decode as decode_form};
 pub use self::json_document::{DocumentError, MAX_DOCUMENT_BYTES, MAX_LISTED_VALUES};
 pub use self::oauth_error::{MAX_ERROR_CHARACTERS, OauthError};

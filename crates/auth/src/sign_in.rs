@@ -12,8 +12,8 @@ use trunkline_transport::dial::Dialer;
 use crate::authorization_request::AuthorizationRequest;
 use crate::callback::{AuthorizationCallback, CallbackError, PendingAuthorization};
 use crate::discovery::server_metadata_urls;
-use crate::endpoint_url::{PlainHttpPolicy, check_endpoint};
-use crate::fetch::{FetchLimits, Fetcher};
+use crate::endpoint_url::{EndpointError, PlainHttpPolicy, check_endpoint};
+use crate::fetch::{FetchError, FetchLimits, Fetcher};
 use crate::pkce::FlowRandom;
 use crate::registration::ClientCredential;
 use crate::scopes::ScopeSet;
@@ -49,15 +49,29 @@ pub struct SignInRequest {
 }
 
 /// The reason why a sign-in failed. It contains no code, token or secret.
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SignInError {
     /// The issuer is not a usable URL.
     #[error("the issuer cannot be used: {0}")]
-    Issuer(String),
+    Issuer(#[source] EndpointError),
     /// Its metadata could not be fetched.
     #[error("the metadata of the issuer cannot be fetched: {0}")]
-    Fetch(String),
+    Fetch(#[source] FetchError),
+    /// There was no document at the URL of its metadata.
+    #[error("the metadata of the issuer cannot be fetched: {url} responded with status {status}")]
+    Status {
+        /// The URL.
+        url: String,
+        /// The status of the response.
+        status: StatusCode,
+    },
+    /// A request to it cannot be made, since the URL of an endpoint is unusable.
+    #[error("the issuer cannot be requested: {0}")]
+    Request(#[source] http::Error),
+    /// The token request got no response.
+    #[error("the token request to the issuer failed: {0}")]
+    TokenRequest(#[source] FetchError),
     /// Its metadata cannot be used.
     #[error("the metadata of the issuer cannot be used: {0}")]
     Metadata(#[from] MetadataError),
@@ -147,15 +161,14 @@ impl SignInClient {
             resource: Some(&self.resource),
             scopes: &ScopeSet::default(),
         };
-        let token_request = token_request.build().map_err(|error| SignInError::Fetch(error.to_string()))?;
+        let token_request = token_request.build().map_err(SignInError::Request)?;
         let response = self.fetcher().await?.fetch(token_request).await;
-        let response = response.map_err(|error| SignInError::Fetch(error.to_string()))?;
+        let response = response.map_err(SignInError::TokenRequest)?;
         Ok(read_token_response(&response)?.access_token)
     }
 
     fn issuer_url(&self) -> Result<Url, SignInError> {
-        check_endpoint(&self.issuer, PlainHttpPolicy::LoopbackOnly)
-            .map_err(|error| SignInError::Issuer(error.to_string()))
+        check_endpoint(&self.issuer, PlainHttpPolicy::LoopbackOnly).map_err(SignInError::Issuer)
     }
 
     /// Returns a fetcher for URLs that the issuer chose: they may be public, or in its own kind of network.
@@ -179,11 +192,10 @@ impl SignInClient {
     }
 
     async fn metadata_at(&self, fetcher: &Fetcher, url: &str) -> Result<ServerMetadata, SignInError> {
-        let unfetched = |problem: String| SignInError::Fetch(problem);
-        let request = Request::get(url).body(Bytes::new()).map_err(|error| unfetched(error.to_string()))?;
-        let response = fetcher.fetch(request).await.map_err(|error| unfetched(error.to_string()))?;
+        let request = Request::get(url).body(Bytes::new()).map_err(SignInError::Request)?;
+        let response = fetcher.fetch(request).await.map_err(SignInError::Fetch)?;
         if response.status() != StatusCode::OK {
-            return Err(unfetched(format!("{url} responded with status {}", response.status())));
+            return Err(SignInError::Status { url: url.to_owned(), status: response.status() });
         }
         Ok(ServerMetadata::parse(response.body(), &self.issuer, PlainHttpPolicy::LoopbackOnly)?)
     }

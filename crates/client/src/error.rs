@@ -1,9 +1,9 @@
 use std::borrow::Cow;
 use std::fmt;
-use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use trunkline_auth::ErrorSource;
 use trunkline_auth::authorizer::AuthorizationError;
 use trunkline_protocol::{Era, RawJson, Refusal};
 use trunkline_transport::http::RequestDelivery;
@@ -106,15 +106,6 @@ pub struct ConnectError {
     pub source: Option<ErrorSource>,
 }
 
-/// The error of a lower layer that caused an error, shared by its clones: an [`HttpError`] or [`io::Error`] of the
-/// connection, for example. [`source`](std::error::Error::source) returns it as it is, for
-/// [`downcast_ref`](std::error::Error#method.downcast_ref).
-///
-/// [`HttpError`]: trunkline_transport::http::HttpError
-/// [`io::Error`]: std::io::Error
-#[derive(Clone)]
-pub struct ErrorSource(Arc<dyn std::error::Error + Send + Sync>);
-
 /// A JSON-RPC error of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -129,7 +120,7 @@ pub struct ErrorResponse {
 
 impl Error {
     pub(crate) fn invalid_options(error: impl std::error::Error + Send + Sync + 'static) -> Self {
-        Self::InvalidOptions { cause: error.to_string(), source: Some(ErrorSource::new(error)) }
+        Self::InvalidOptions { cause: error.to_string(), source: Some(error.into()) }
     }
 
     /// Reports whether the server may have run the request, although there is no response.
@@ -208,30 +199,6 @@ impl fmt::Display for ErrorResponse {
 }
 
 impl std::error::Error for ErrorResponse {}
-
-impl ErrorSource {
-    pub(crate) fn new(error: impl std::error::Error + Send + Sync + 'static) -> Self {
-        Self(Arc::new(error))
-    }
-
-    pub(crate) fn as_dyn(&self) -> &(dyn std::error::Error + 'static) {
-        &*self.0
-    }
-}
-
-impl Deref for ErrorSource {
-    type Target = dyn std::error::Error + Send + Sync;
-
-    fn deref(&self) -> &Self::Target {
-        &*self.0
-    }
-}
-
-impl fmt::Debug for ErrorSource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
 
 fn hint(text: Option<&str>) -> String {
     text.filter(|text| !text.is_empty()).map_or_else(String::new, |text| format!(": {text}"))

@@ -1,7 +1,9 @@
+use std::sync::Arc;
+
 use http::HeaderValue;
 
 use super::dpop_key::DpopKey;
-use super::error::AuthorizationError;
+use super::error::{AuthorizationError, RefreshError};
 use crate::registration::ClientRegistration;
 use crate::token_set::{AccessTokenKind, TokenSet};
 use crate::token_store::{TokenGeneration, TokenKey};
@@ -41,8 +43,8 @@ impl ActiveTokens {
     }
 
     /// Makes the error of a refresh that may succeed later.
-    pub(super) fn refresh_failed(&self, reason: String) -> AuthorizationError {
+    pub(super) fn refresh_failed(&self, error: impl Into<RefreshError>) -> AuthorizationError {
         let url = crate::endpoint_url::redacted(&self.tokens.context.token_endpoint);
-        AuthorizationError::Refresh { url, reason }
+        AuthorizationError::Refresh { url, source: Arc::new(error.into()) }
     }
 }

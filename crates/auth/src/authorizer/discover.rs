@@ -75,7 +75,7 @@ impl Authorizer {
             }
             match fetcher.fetch(fetch.request).await {
                 Ok(response) => flow.on_response(&response, SystemTime::now())?,
-                Err(error) => flow.on_fetch_failed(&error.to_string(), SystemTime::now())?,
+                Err(error) => flow.on_fetch_failed(error, SystemTime::now())?,
             }
         }
     }

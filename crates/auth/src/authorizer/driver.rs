@@ -61,7 +61,7 @@ impl FlowDriver<'_> {
         tracing::debug!(purpose = ?fetch.purpose, url = %crate::endpoint_url::redacted(&request.uri().to_string()), "authorization request");
         match self.fetcher.fetch(request).await {
             Ok(response) => flow.on_response(&response, SystemTime::now())?,
-            Err(error) => flow.on_fetch_failed(&error.to_string(), SystemTime::now())?,
+            Err(error) => flow.on_fetch_failed(error, SystemTime::now())?,
         }
         Ok(())
     }

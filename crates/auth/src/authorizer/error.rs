@@ -1,8 +1,10 @@
 use std::sync::Arc;
 
+use crate::fetch::FetchError;
 use crate::flow::{FlowError, FlowFailure};
 use crate::oauth_error::OauthError;
 use crate::token_response::TokenResponseError;
+use crate::token_store::TokenStoreError;
 use crate::user_agent::UserAgentError;
 
 /// Why a request could not be authorized. It contains no token, code or secret.
@@ -49,12 +51,12 @@ pub enum AuthorizationError {
         source: Arc<std::io::Error>,
     },
     /// The token could not be refreshed, which may pass.
-    #[error("authorization: the token cannot be refreshed at {url}: {reason}")]
+    #[error("authorization: the token cannot be refreshed at {url}: {source}")]
     Refresh {
         /// The token endpoint, without its query.
         url: String,
         /// What happened.
-        reason: String,
+        source: Arc<RefreshError>,
     },
     /// There is no access token of the caller that could be exchanged.
     #[error("authorization: there is no access token of the caller to exchange")]
@@ -68,14 +70,39 @@ pub enum AuthorizationError {
         /// The token endpoint, without its query.
         url: String,
         /// What happened.
+        #[source]
         failure: Box<FlowFailure>,
     },
     /// The token store failed.
-    #[error("authorization: the token store failed: {0}")]
-    Store(String),
+    #[error("authorization: {0}")]
+    Store(#[from] TokenStoreError),
     /// No signature or random number could be made.
     #[error("authorization: the system has no random numbers for a signature")]
     Signing,
+}
+
+/// Why a token could not be refreshed, which may pass.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RefreshError {
+    /// There is no refresh token.
+    #[error("there is no refresh token")]
+    NoRefreshToken,
+    /// The token endpoint is not a usable URL.
+    #[error("{0}")]
+    Request(#[from] http::Error),
+    /// No response came.
+    #[error("{0}")]
+    Fetch(#[from] FetchError),
+    /// The response has no tokens.
+    #[error("{0}")]
+    Response(#[from] TokenResponseError),
+    /// The server demands another nonce for each request.
+    #[error("the server demands one DPoP nonce after the other")]
+    NonceLoop,
+    /// The task of the refresh was ended.
+    #[error("{0}")]
+    Aborted(#[from] tokio::task::JoinError),
 }
 
 impl AuthorizationError {

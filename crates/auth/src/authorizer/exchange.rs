@@ -96,11 +96,11 @@ impl Authorizer {
             resource: Some(&self.server_url),
             scopes: &scopes,
         };
-        let request = request.build().map_err(|error| failed(FlowFailure::Fetch(error.to_string())))?;
+        let request = request.build().map_err(|error| failed(FlowFailure::Fetch(error.into())))?;
         // The operator has chosen this address.
         let fetcher = Fetcher::new(self.dialer.with_addresses(AddressPolicy::ANY), FetchLimits::default());
         let response = fetcher.fetch(request).await;
-        let response = response.map_err(|error| failed(FlowFailure::Fetch(error.to_string())))?;
+        let response = response.map_err(|error| failed(FlowFailure::Fetch(error.into())))?;
         let context = TokenContext {
             issuer: self.options.issuer.clone().unwrap_or_else(|| setup.token_endpoint.clone()),
             token_endpoint: setup.token_endpoint.clone(),

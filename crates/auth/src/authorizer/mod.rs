@@ -47,7 +47,7 @@ use self::clients::registered_redirect;
 pub use self::discover::LoginDiscovery;
 use self::dpop_key::DpopKey;
 use self::driver::FlowDriver;
-pub use self::error::AuthorizationError;
+pub use self::error::{AuthorizationError, RefreshError};
 pub use self::exchange::TokenExchangeSetup;
 pub use self::logout::{EndedLogin, RevocationOutcome};
 pub use self::options::{AuthorizationGrant, AuthorizationOptions, ClientStorage, CredentialSource};
@@ -299,12 +299,6 @@ impl fmt::Debug for Authorizer {
             .field("server", &self.server)
             .field("options", &self.options)
             .finish_non_exhaustive()
-    }
-}
-
-impl From<TokenStoreError> for AuthorizationError {
-    fn from(error: TokenStoreError) -> Self {
-        Self::Store(error.to_string())
     }
 }
 

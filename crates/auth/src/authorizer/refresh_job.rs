@@ -3,7 +3,7 @@ use std::sync::Arc;
 use super::active_tokens::ActiveTokens;
 use super::client_auth::client_authentication;
 use super::dpop_key::DPOP;
-use super::error::AuthorizationError;
+use super::error::{AuthorizationError, RefreshError};
 use super::now;
 use super::options::AuthorizationOptions;
 use super::stored_tokens::StoredTokenState;
@@ -42,11 +42,8 @@ impl RefreshJob {
                 tracing::debug!(%error, "the authorization server does not know the client any more");
                 self.end(true).await
             }
-            RefreshOutcome::Keep(error) => Err(active.refresh_failed(error.to_string())),
-            RefreshOutcome::RepeatWithNonce => {
-                let reason = "the server demands one DPoP nonce after the other";
-                Err(active.refresh_failed(reason.to_owned()))
-            }
+            RefreshOutcome::Keep(error) => Err(active.refresh_failed(error)),
+            RefreshOutcome::RepeatWithNonce => Err(active.refresh_failed(RefreshError::NonceLoop)),
         }
     }
 
@@ -56,15 +53,15 @@ impl RefreshJob {
         loop {
             let authentication = client_authentication(&self.options, active).await?;
             let Some(request) = refresh_request(&active.tokens, &authentication) else {
-                return Err(active.refresh_failed("there is no refresh token".to_owned()));
+                return Err(active.refresh_failed(RefreshError::NoRefreshToken));
             };
-            let mut request = request.map_err(|error| active.refresh_failed(error.to_string()))?;
+            let mut request = request.map_err(|error| active.refresh_failed(error))?;
             if let Some(key) = &active.dpop {
                 let proof = key.proof(request.method(), request.uri(), None, nonce.current())?;
                 request.headers_mut().insert(DPOP, proof);
             }
             let response = self.fetcher.fetch(request).await;
-            let response = response.map_err(|error| active.refresh_failed(error.to_string()))?;
+            let response = response.map_err(|error| active.refresh_failed(error))?;
             match read_refresh(&active.tokens, &response, &mut nonce, now()) {
                 RefreshOutcome::RepeatWithNonce => {}
                 outcome => return Ok(outcome),

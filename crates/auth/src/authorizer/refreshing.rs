@@ -46,7 +46,7 @@ impl Authorizer {
             refreshed
         });
         let done = running.await;
-        let state = done.map_err(|error| active.refresh_failed(error.to_string()))??;
+        let state = done.map_err(|error| active.refresh_failed(error))??;
         let (tokens, is_usable) = match state {
             RefreshedState::Usable(tokens) => (Some(tokens), true),
             RefreshedState::Ended(tokens) => (tokens, false),

@@ -4,6 +4,7 @@ use http::StatusCode;
 
 use crate::callback::CallbackError;
 use crate::endpoint_url::EndpointError;
+use crate::error_source::ErrorSource;
 use crate::json_document::DocumentError;
 use crate::oauth_error::OauthError;
 use crate::registration::RegistrationError;
@@ -55,8 +56,8 @@ pub enum FlowFailure {
     #[error("the URL is refused: {0}")]
     Endpoint(#[from] EndpointError),
     /// No response came.
-    #[error("the request failed: {0}")]
-    Fetch(String),
+    #[error("the request failed: {}", one_line(.0))]
+    Fetch(#[source] ErrorSource),
     /// The response has an unexpected status.
     #[error("the response has the status {0}")]
     Status(StatusCode),
@@ -97,6 +98,11 @@ pub enum FlowFailure {
     /// The driver reported something that the flow does not wait for.
     #[error("the flow does not wait for this event")]
     UnexpectedEvent,
+}
+
+/// Returns the text of a cause, which may quote a peer, without control characters and bounded.
+fn one_line(cause: &ErrorSource) -> String {
+    cause.to_string().chars().filter(|c| !c.is_control()).take(512).collect()
 }
 
 impl FlowFailure {
@@ -193,4 +199,8 @@ impl fmt::Display for FlowError {
     }
 }
 
-impl std::error::Error for FlowError {}
+impl std::error::Error for FlowError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.failure)
+    }
+}

@@ -13,6 +13,7 @@ use crate::callback::{AuthorizationCallback, CallbackError, PendingAuthorization
 use crate::discovery::resource_metadata_urls;
 use crate::dpop_nonce::NonceState;
 use crate::endpoint_url::{check_endpoint, redacted};
+use crate::error_source::ErrorSource;
 use crate::pkce::FlowRandom;
 use crate::registration::ClientRegistration;
 use crate::scopes::ScopeSet;
@@ -174,8 +175,12 @@ impl AuthorizationFlow {
     ///
     /// # Errors
     /// The flow has failed, and stays so.
-    pub fn on_fetch_failed(&mut self, reason: &str, now: SystemTime) -> Result<(), FlowError> {
-        let failure = FlowFailure::Fetch(reason.chars().filter(|c| !c.is_control()).take(512).collect());
+    pub fn on_fetch_failed(
+        &mut self,
+        cause: impl Into<ErrorSource>,
+        now: SystemTime,
+    ) -> Result<(), FlowError> {
+        let failure = FlowFailure::Fetch(cause.into());
         let next = match self.state.clone() {
             FlowState::ResourceMetadata { current, search } => {
                 self.no_resource_metadata(&current, search, failure, now)

@@ -187,7 +187,7 @@ impl AuthorizationFlow {
     ) -> Result<FlowAction, FlowError> {
         match request {
             Ok(request) => Ok(FlowAction::Fetch(Box::new(FlowFetch { request, purpose, proof }))),
-            Err(error) => Err(self.error(FlowFailure::Fetch(error.to_string()))),
+            Err(error) => Err(self.error(FlowFailure::Fetch(error.into()))),
         }
     }
 }

@@ -86,6 +86,6 @@ impl DiscoveryCache {
             return Err(IssuerDocumentError::Status { url, status: status.as_u16() });
         }
         IssuerMetadata::parse(response.body(), &self.issuer)
-            .map_err(|cause| IssuerDocumentError::Metadata { url, cause })
+            .map_err(|source| IssuerDocumentError::Metadata { url, source })
     }
 }

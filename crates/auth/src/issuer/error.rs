@@ -27,10 +27,10 @@ pub(super) enum IssuerDocumentError {
     Fetch(#[from] FetchError),
     #[error("`{url}` answered with status {status}")]
     Status { url: String, status: u16 },
-    #[error("`{url}`: {cause}")]
-    Metadata { url: String, cause: MetadataError },
-    #[error("`{url}`: {cause}")]
-    Keys { url: String, cause: JwkSetError },
+    #[error("`{url}`: {source}")]
+    Metadata { url: String, source: MetadataError },
+    #[error("`{url}`: {source}")]
+    Keys { url: String, source: JwkSetError },
     #[error("the last fetch of the metadata failed, and the next one is not due yet")]
     Waiting,
     #[error("the metadata of the issuer have no `{0}`")]

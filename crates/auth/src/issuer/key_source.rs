@@ -105,7 +105,7 @@ impl KeySource {
             return Err(IssuerDocumentError::Status { url, status: response.status().as_u16() });
         }
         let keys =
-            JwkSet::parse(response.body()).map_err(|cause| IssuerDocumentError::Keys { url, cause })?;
+            JwkSet::parse(response.body()).map_err(|source| IssuerDocumentError::Keys { url, source })?;
         let cache_control = response.headers().get(CACHE_CONTROL).and_then(|value| value.to_str().ok());
         let now = Timestamp::from_system(SystemTime::now());
         let withdrawal = self.cache.lock().fetched(keys, cache_control, now);

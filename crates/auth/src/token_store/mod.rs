@@ -19,6 +19,7 @@ pub use self::file::{
     FileTokenStore, MAX_STORE_BYTES, StoreKey, StoreKeyError, StoreProtection, TokenFileError,
 };
 pub use self::memory::MemoryTokenStore;
+use crate::error_source::ErrorSource;
 use crate::registration::ClientRegistration;
 use crate::token_set::TokenSet;
 
@@ -91,7 +92,7 @@ pub enum TokenStoreError {
     Full,
     /// The store cannot be read or written.
     #[error("the token store failed: {0}")]
-    Unavailable(String),
+    Unavailable(#[source] ErrorSource),
 }
 
 /// The result of a store, later.

@@ -7,6 +7,7 @@
 
 mod child;
 mod crash;
+mod error_sources;
 mod race;
 mod store;
 mod token_endpoint;

@@ -119,7 +119,7 @@ impl CannedServer {
                     self.proofs.extend(fetch.proof.map(|proof| proof.nonce));
                     match self.answer(&fetch.request) {
                         Some(response) => flow.on_response(&response, now())?,
-                        None => flow.on_fetch_failed("connection refused", now())?,
+                        None => flow.on_fetch_failed(std::io::Error::other("connection refused"), now())?,
                     }
                 }
                 FlowAction::OpenPage(page) => {

@@ -56,7 +56,7 @@ fn events_out_of_order_change_nothing() {
     let mut flow = page_of(&mut server);
     let error = flow.on_response(&http::Response::default(), now()).unwrap_err();
     assert_eq!(error.failure(), &FlowFailure::UnexpectedEvent);
-    assert!(flow.on_fetch_failed("x", now()).is_err());
+    assert!(flow.on_fetch_failed(std::io::Error::other("x"), now()).is_err());
     assert!(flow.on_assertion(trunkline_transport::Secret::new("x")).is_err());
     assert_eq!(flow.step(), FlowStep::Authorization);
 }

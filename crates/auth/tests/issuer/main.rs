@@ -1,6 +1,8 @@
 //! Trusted issuers over HTTP.
 
 #[cfg(test)]
+mod error_sources;
+#[cfg(test)]
 mod exchange;
 #[cfg(test)]
 mod fetches;

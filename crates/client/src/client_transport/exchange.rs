@@ -153,7 +153,7 @@ impl fmt::Display for TransportFailure {
 
 impl std::error::Error for TransportFailure {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.cause_source().map(ErrorSource::as_dyn)
+        self.cause_source().map(|source| &**source as _)
     }
 }
 
@@ -172,7 +172,7 @@ impl From<String> for FailureCause {
 impl FailureCause {
     /// Creates the cause that an error is, in the words of the error.
     pub(crate) fn from_error(error: impl std::error::Error + Send + Sync + 'static) -> Self {
-        Self { message: error.to_string(), source: Some(ErrorSource::new(error)) }
+        Self { message: error.to_string(), source: Some(error.into()) }
     }
 }
 

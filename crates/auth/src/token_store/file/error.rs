@@ -24,7 +24,7 @@ pub enum TokenFileError {
     /// Other users can replace files in the folder.
     #[error("other users can write to the folder {0} of the token store; run `chmod go-w` on it")]
     FolderExposed(PathBuf),
-    /// The file is something else.
+    /// The file is something else. The error of the parser is not kept, as in [`Self::Damaged`].
     #[error("{0} is not a token store of trunkline; it was not changed")]
     Foreign(PathBuf),
     /// The file was written by a newer version.
@@ -37,7 +37,7 @@ pub enum TokenFileError {
         /// The version that it has.
         version: u64,
     },
-    /// The content is damaged.
+    /// The content is damaged. The error of the parser is not kept, since it may quote a token.
     #[error(
         "the token store {path} is damaged ({reason}); it was not changed; move it away and log in again"
     )]
@@ -78,7 +78,7 @@ impl From<TokenFileError> for TokenStoreError {
     fn from(error: TokenFileError) -> Self {
         match error {
             TokenFileError::TooLarge(_) => Self::Full,
-            error => Self::Unavailable(error.to_string()),
+            error => Self::Unavailable(error.into()),
         }
     }
 }

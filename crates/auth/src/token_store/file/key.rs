@@ -70,7 +70,7 @@ pub enum StoreKeyError {
     /// No key file was given.
     #[error("no key file was given")]
     Empty,
-    /// The keychain of the system cannot be used.
+    /// The keychain of the system cannot be used. Its own error is not kept, since one kind contains the secret.
     #[error("the keychain cannot be used: {0}")]
     Keychain(String),
 }

@@ -105,7 +105,7 @@ impl FileTokenStore {
     ) -> Result<T, TokenStoreError> {
         let file = self.file.clone();
         let done = tokio::task::spawn_blocking(move || work(&file)).await;
-        done.unwrap_or_else(|error| Err(TokenStoreError::Unavailable(error.to_string())))
+        done.unwrap_or_else(|error| Err(TokenStoreError::Unavailable(error.into())))
     }
 }
 
@@ -142,8 +142,8 @@ impl StoreFile {
         let _lock = self.locks.for_writing().map_err(TokenFileError::at(&self.path))?;
         let mut entries = self.read()?;
         let changed = change(&mut entries)?;
-        let content = StoredContent::to_bytes(&entries)
-            .map_err(|error| TokenStoreError::Unavailable(error.to_string()))?;
+        let content =
+            StoredContent::to_bytes(&entries).map_err(|error| TokenStoreError::Unavailable(error.into()))?;
         let bytes = envelope::seal(&self.path, &self.key, &content)?;
         replace::replace(&self.path, &bytes).map_err(TokenFileError::at(&self.path))?;
         Ok(changed)

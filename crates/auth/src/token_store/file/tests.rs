@@ -141,7 +141,7 @@ async fn damaged_and_foreign_files_are_reported_and_never_overwritten() {
         // A store that was opened before notices it too.
         let saved = store.save(&key("u", "s"), &tokens("t", None, 1), TokenGeneration::ABSENT).await;
         assert!(
-            matches!(&saved, Err(TokenStoreError::Unavailable(error)) if error.contains(expected)),
+            matches!(&saved, Err(TokenStoreError::Unavailable(error)) if error.to_string().contains(expected)),
             "{saved:?}"
         );
         assert_eq!(fs::read_to_string(folder.path()).unwrap(), text);

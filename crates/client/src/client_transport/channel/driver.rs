@@ -23,7 +23,6 @@ use crate::client_transport::{
     ExchangeEvent, FailureCause, ServerRequest, TransportFailure, UnsolicitedSender,
 };
 use crate::dropped_message::DroppedMessage;
-use crate::error::ErrorSource;
 use crate::message_budget::BudgetShare;
 
 /// Messages read from the peer in one poll before our own are written.
@@ -422,5 +421,5 @@ fn token(raw: &RawJson) -> Option<RequestId> {
 
 fn disconnect_cause(error: io::Error) -> FailureCause {
     let message = format!("the server does not take requests any more: {error}");
-    FailureCause { message, source: Some(ErrorSource::new(error)) }
+    FailureCause { message, source: Some(error.into()) }
 }

@@ -34,6 +34,11 @@ pub trait EventStore: Send + Sync + Debug + 'static {
         now: Timestamp,
     ) -> BoxFuture<'_, Result<EventReplay, StoreError>>;
 
+    /// Waits until what was appended so far is stored or has failed, so that other processes find it.
+    fn flush(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
     /// Makes a process the only one that sends messages of a session that belong to no call; a process that shares the store
     /// loses its claim to a later one.
     ///

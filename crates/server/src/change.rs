@@ -20,6 +20,7 @@ use trunkline_session::{Principal, SessionId};
 
 use crate::access_grant::AccessGrant;
 use crate::admission::{ByteBudget, BytePermit};
+use crate::bus::{BusLink, BusMessage, OutboxMessages, PublishedChange};
 use crate::caller_identity::CallerIdentity;
 use crate::shown_lists::ShownLists;
 
@@ -180,6 +181,8 @@ impl ServerChange {
 pub struct ChangePublisher {
     subscribers: Arc<Mutex<SubscriberTable>>,
     watched_changed: Arc<Notify>,
+    /// The other processes that share sessions with this one.
+    others: Arc<Mutex<Vec<Weak<BusLink>>>>,
 }
 
 #[derive(Debug, Default)]
@@ -189,12 +192,29 @@ struct SubscriberTable {
 }
 
 impl ChangePublisher {
-    /// Notifies every subscriber that wants the change.
+    /// Notifies every subscriber that wants the change, and those of the other processes that share sessions with this one.
+    ///
+    /// For changes that this process alone learns of.
     pub fn publish(&self, change: &ServerChange) {
+        self.publish_here(change);
+        let mut others = lock(&self.others);
+        others.retain(|link| link.strong_count() > 0);
+        for link in others.iter().filter_map(Weak::upgrade) {
+            link.publish_soon(BusMessage::Changed { change: PublishedChange::from(change) });
+        }
+    }
+
+    /// Notifies every subscriber of this process that wants the change, for changes that each process learns of by itself.
+    pub fn publish_here(&self, change: &ServerChange) {
         self.publish_to(change, |_| true);
     }
 
-    /// Notifies the subscribers that want the change and that the predicate accepts.
+    /// Publishes to the subscribers of other processes too.
+    pub(crate) fn also_publish_to(&self, link: &Arc<BusLink>) {
+        lock(&self.others).push(Arc::downgrade(link));
+    }
+
+    /// Notifies the subscribers of this process that want the change and that the predicate accepts.
     pub fn publish_to(
         &self,
         change: &ServerChange,
@@ -314,6 +334,40 @@ impl ChangeSubscription {
         state.direct.push_back(message);
         drop(state);
         self.wake();
+    }
+
+    /// Takes everything that waits for the subscriber.
+    pub(crate) fn take_all(&self) -> OutboxMessages {
+        let mut state = lock(&self.queue.state);
+        let changes = std::mem::take(&mut state.pending);
+        let messages = std::mem::take(&mut state.direct);
+        OutboxMessages { changes: changes.into_iter().collect(), messages: messages.into() }
+    }
+
+    /// Adds what waited for the subscriber elsewhere, before what waits here. A change that is pending already, or that the
+    /// subscriber does not want any more, is not added.
+    pub(crate) fn add_all(&self, waiting: OutboxMessages) {
+        let mut guard = lock(&self.queue.state);
+        let state = &mut *guard;
+        state.pending.extend(waiting.changes.into_iter().filter(|change| state.filter.matches(change)));
+        for message in waiting.messages.into_iter().rev() {
+            state.direct.push_front(message);
+        }
+        let excess = state.direct.len().saturating_sub(MAX_DIRECT_MESSAGES);
+        state.direct.drain(..excess);
+        drop(guard);
+        self.wake();
+    }
+
+    /// Drops the changes that are pending, of which another process notifies the subscriber.
+    pub(crate) fn discard_changes(&self) {
+        lock(&self.queue.state).pending.clear();
+    }
+
+    /// Registers a task to be woken when anything changes.
+    pub(crate) fn register(&self, waker: &Waker) {
+        let evicted = lock(&self.queue.state).register_waker(waker);
+        evicted.into_iter().for_each(Waker::wake);
     }
 
     /// Drops a change of which the subscriber has not been notified yet, since it is about to see the list itself.

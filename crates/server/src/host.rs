@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::net::TcpListener;
 use trunkline_protocol::RevisionSet;
-use trunkline_session::{Principal, StateKeys, StateKeysError, StateLimits, StateStore};
+use trunkline_session::{Principal, SessionBus, StateKeys, StateKeysError, StateLimits, StateStore};
 use trunkline_transport::{Channel, ChannelOpener, MemoryChannel, Target};
 
 use crate::call::Handler;
@@ -45,6 +45,11 @@ pub struct HostOptions {
     /// The store of handler state that other nodes must find too; `None` is in memory, within
     /// [`HostOptions::state_limits`].
     pub state_store: Option<Arc<dyn StateStore>>,
+    /// The bus between the processes that share sessions, events and states. Default none, for a single process; with one,
+    /// [`HttpServerOptions::sessions`](crate::http::HttpServerOptions::sessions) and
+    /// [`HttpServerOptions::events`](crate::http::HttpServerOptions::events) have to be stores that these processes share, and
+    /// all of them need the same [`HostOptions::state_keys`].
+    pub bus: Option<Arc<dyn SessionBus>>,
     /// The environment variables that handlers may see of their callers. Default none.
     pub env: EnvPolicy,
     /// Whether roots in the `clientInfo` of a legacy client count, which no revision allows but some clients send;
@@ -118,6 +123,14 @@ impl Host {
     /// Returns the handle that shuts the server down.
     pub fn shutdown(&self) -> &Shutdown {
         &self.core.shutdown
+    }
+
+    /// Leaves the bus, if the server is on one, so that other processes take this one for ended. Serving over HTTP does so by
+    /// itself when it ends.
+    pub async fn leave_bus(&self) {
+        if let Some(bus) = &self.core.bus {
+            bus.leave().await;
+        }
     }
 
     /// Returns how many states handlers keep in memory, and how many in the store.

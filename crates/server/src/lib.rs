@@ -21,6 +21,7 @@
 mod access_grant;
 mod admission;
 mod argument;
+mod bus;
 mod call;
 mod caller_identity;
 mod change;

@@ -10,6 +10,7 @@ use trunkline_protocol::{
 use trunkline_session::{Principal, StateKeys, Timestamp};
 
 use crate::admission::{ByteBudget, BytePermit, KeyPermit, KeyQuota, WriteBudget};
+use crate::bus::BusLink;
 use crate::call::Handler;
 use crate::caller_identity::CallerIdentity;
 use crate::env::EnvSources;
@@ -38,6 +39,8 @@ pub(crate) struct ServerCore {
     pub(crate) watched_uris: Arc<ByteBudget>,
     pub(crate) metrics: Option<Metrics>,
     pub(crate) states: Arc<StateStores>,
+    /// The connection to the other processes that share the sessions, if any do.
+    pub(crate) bus: Option<Arc<BusLink>>,
     pub(crate) env: EnvSources,
     /// Whether roots are read from `clientInfo` too.
     pub(crate) client_info_roots: bool,
@@ -61,6 +64,7 @@ impl ServerCore {
             metrics,
             state_limits,
             state_store,
+            bus,
             env,
             client_info_roots,
             require_initialized: strict,
@@ -87,6 +91,7 @@ impl ServerCore {
             shutdown,
             metrics,
             states: Arc::new(StateStores::new(&state_limits, state_store)),
+            bus: bus.map(BusLink::new),
             env: EnvSources::new(&env),
             client_info_roots,
             require_initialized: strict,
@@ -97,6 +102,12 @@ impl ServerCore {
         });
         if let Some(metrics) = &core.metrics {
             metrics.attach(&core);
+        }
+        if let Some(bus) = &core.bus {
+            if let Some(changes) = core.handler.changes() {
+                changes.also_publish_to(bus);
+            }
+            bus.start(&core);
         }
         core
     }

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use crate::session_store::BoxFuture;
-use crate::{EventId, SessionId, StoreError, StoreReply, StreamEvent, Timestamp};
+use crate::{EventId, ProcessId, SessionId, StoreError, StoreReply, StreamEvent, Timestamp};
 
 /// Stores recently sent events within [`EventLimits`](crate::EventLimits), so that a broken stream can be resumed.
 ///
@@ -34,7 +34,44 @@ pub trait EventStore: Send + Sync + Debug + 'static {
         now: Timestamp,
     ) -> BoxFuture<'_, Result<EventReplay, StoreError>>;
 
-    /// Drops the events of a session that has ended.
+    /// Waits until what was appended so far is stored or has failed, so that other processes find it.
+    fn flush(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
+    /// Makes a process the only one that sends messages of a session that belong to no call; a process that shares the store
+    /// loses its claim to a later one.
+    ///
+    /// By default nothing is recorded, for stores of one process. Others pass [`contract::claims`](crate::contract::claims).
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    fn claim(
+        &self,
+        session: SessionId,
+        process: ProcessId,
+        now: Timestamp,
+    ) -> BoxFuture<'_, Result<OutboxClaim, StoreError>> {
+        let _ = (session, process, now);
+        Box::pin(std::future::ready(Ok(OutboxClaim { fence: 0, previous: None })))
+    }
+
+    /// Appends an event under a claim, as [`append`](Self::append) does.
+    ///
+    /// # Errors
+    /// [`StoreError::ClaimLost`], and nothing is stored, if a later claim was made; otherwise those of `append`.
+    fn append_claimed(
+        &self,
+        session: SessionId,
+        event: StreamEvent,
+        fence: u64,
+        now: Timestamp,
+    ) -> StoreReply<()> {
+        let _ = fence;
+        self.append(session, event, now)
+    }
+
+    /// Drops the events of a session that has ended, and the claim to it.
     ///
     /// Returns at once: a store that does IO queues this, and its limits expire the events in any case.
     fn forget(&self, session: SessionId);
@@ -51,6 +88,15 @@ pub trait EventStore: Send + Sync + Debug + 'static {
     fn expire(&self, now: Timestamp) {
         let _ = now;
     }
+}
+
+/// A claim to send the messages of a session that belong to no call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutboxClaim {
+    /// The number of the claim; later ones are higher.
+    pub fence: u64,
+    /// The process that had the claim before, if any had.
+    pub previous: Option<ProcessId>,
 }
 
 /// The outcome of a replay.

@@ -1,4 +1,4 @@
-//! The limits of the stores, with their costs.
+//! The limits of the stores and of the bus, with their costs.
 
 use std::time::Duration;
 
@@ -108,6 +108,31 @@ impl Default for StateLimits {
             bytes: 64 << 10,
             idle: Duration::from_secs(30 * 60),
             absolute: Duration::from_secs(24 * 60 * 60),
+        }
+    }
+}
+
+/// The limits of a bus between processes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BusLimits {
+    /// The largest message to one process, in bytes. Default 16 MiB: a request or a response that another process answers.
+    pub message_bytes: usize,
+    /// The largest message to all processes, in bytes. Default 256 KiB.
+    pub published_bytes: usize,
+    /// How many messages may wait for one process. Default 4,096; beyond it messages to it are refused, and of published ones
+    /// it loses the oldest and checks what it has in memory.
+    pub inbox_messages: usize,
+    /// How many bytes the messages to one process may have that wait for it. Default 64 MiB.
+    pub inbox_bytes: usize,
+}
+
+impl Default for BusLimits {
+    fn default() -> Self {
+        Self {
+            message_bytes: 16 << 20,
+            published_bytes: 256 << 10,
+            inbox_messages: 4096,
+            inbox_bytes: 64 << 20,
         }
     }
 }

@@ -10,8 +10,8 @@ use parking_lot::{Mutex, MutexGuard};
 pub use self::journal::LoggedEvent;
 use crate::session_store::BoxFuture;
 use crate::{
-    EventId, EventLimits, EventReplay, EventStore, SessionId, StoreError, StoreReply, StreamEvent, StreamId,
-    Timestamp,
+    EventId, EventLimits, EventReplay, EventStore, OutboxClaim, ProcessId, SessionId, StoreError, StoreReply,
+    StreamEvent, StreamId, Timestamp,
 };
 
 /// The bytes that an event counts for in [`EventLimits::total_bytes`] beside its data: its entry and the spare
@@ -96,6 +96,16 @@ impl MemoryEvents {
         true
     }
 
+    fn append_now(&self, log: &mut EventLog, session: SessionId, event: StreamEvent, now: Timestamp) {
+        self.free_expired(log, now, MAX_FREED_PER_APPEND);
+        if self.make_room(log, session, event.data.len()) {
+            log.push(session, event, now);
+        } else {
+            // A replay without this event would have a gap, so the earlier positions of its stream are forgotten.
+            log.forget_stream(session, event.id.stream);
+        }
+    }
+
     fn replay_now(&self, session: SessionId, after: EventId, now: Timestamp) -> EventReplay {
         let mut log = self.log();
         while log.first_of(session).is_some_and(|kept| self.is_expired(kept, now)) {
@@ -114,14 +124,37 @@ impl MemoryEvents {
 
 impl EventStore for MemoryEvents {
     fn append(&self, session: SessionId, event: StreamEvent, now: Timestamp) -> StoreReply<()> {
+        self.append_now(&mut self.log(), session, event, now);
+        StoreReply::Ready(Ok(()))
+    }
+
+    fn claim(
+        &self,
+        session: SessionId,
+        process: ProcessId,
+        _now: Timestamp,
+    ) -> BoxFuture<'_, Result<OutboxClaim, StoreError>> {
+        Box::pin(async move {
+            let mut log = self.log();
+            log.next_fence += 1;
+            let fence = log.next_fence;
+            let previous = log.claims.insert(session, (process, fence)).map(|(process, _)| process);
+            Ok(OutboxClaim { fence, previous })
+        })
+    }
+
+    fn append_claimed(
+        &self,
+        session: SessionId,
+        event: StreamEvent,
+        fence: u64,
+        now: Timestamp,
+    ) -> StoreReply<()> {
         let mut log = self.log();
-        self.free_expired(&mut log, now, MAX_FREED_PER_APPEND);
-        if self.make_room(&mut log, session, event.data.len()) {
-            log.push(session, event, now);
-        } else {
-            // A replay without this event would have a gap, so the earlier positions of its stream are forgotten.
-            log.forget_stream(session, event.id.stream);
+        if log.claims.get(&session).is_some_and(|(_, current)| *current != fence) {
+            return StoreReply::Ready(Err(StoreError::ClaimLost));
         }
+        self.append_now(&mut log, session, event, now);
         StoreReply::Ready(Ok(()))
     }
 
@@ -135,7 +168,9 @@ impl EventStore for MemoryEvents {
     }
 
     fn forget(&self, session: SessionId) {
-        self.log().retain(session, |_| false);
+        let mut log = self.log();
+        log.claims.remove(&session);
+        log.retain(session, |_| false);
     }
 
     fn outlives_process(&self) -> bool {
@@ -197,6 +232,10 @@ struct EventLog {
     next_serial: u64,
     /// The bytes that all of `sessions` count for.
     bytes: usize,
+    /// The process that sends each session's messages that belong to no call, where several share the store, and the number
+    /// of its claim. A claim ends with its session.
+    claims: HashMap<SessionId, (ProcessId, u64)>,
+    next_fence: u64,
     /// The events that were added or dropped, if that is of interest.
     journal: Option<Vec<(SessionId, u64)>>,
 }

@@ -9,7 +9,9 @@ use std::fmt;
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::session_store::BoxFuture;
-use crate::{Principal, SessionId, SessionLimits, SessionRecord, SessionStore, StoreError, Timestamp};
+use crate::{
+    Principal, RecordChange, SessionId, SessionLimits, SessionRecord, SessionStore, StoreError, Timestamp,
+};
 
 /// How many sessions `expire` checks before it releases the lock; other tasks wait half a millisecond at most.
 const EXPIRY_CHECKS_PER_LOCK: usize = 1024;
@@ -81,14 +83,17 @@ impl MemorySessions {
         Ok(())
     }
 
-    fn update_now(&self, record: SessionRecord, now: Timestamp) -> Result<bool, StoreError> {
+    fn update_in(
+        &self,
+        table: &mut SessionTable,
+        record: SessionRecord,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
         if !record.fits(&self.limits) {
             return Err(StoreError::TooLarge);
         }
-        let record = record.into_owned_buffers();
-        let mut table = self.table();
         let before = table.bytes;
-        let Some(entry) = self.get_and_touch(&mut table, record.id, Some(&record.principal), now) else {
+        let Some(entry) = self.get_and_touch(table, record.id, Some(&record.principal), now) else {
             return Ok(false);
         };
         let bytes = before - stored_bytes(&entry.record) + stored_bytes(&record);
@@ -155,7 +160,23 @@ impl SessionStore for MemorySessions {
     }
 
     fn update(&self, record: SessionRecord, now: Timestamp) -> BoxFuture<'_, Result<bool, StoreError>> {
-        Box::pin(async move { self.update_now(record, now) })
+        Box::pin(async move { self.update_in(&mut self.table(), record.into_owned_buffers(), now) })
+    }
+
+    fn change<'a>(
+        &'a self,
+        id: SessionId,
+        principal: &'a Principal,
+        changes: &'a [RecordChange],
+        now: Timestamp,
+    ) -> BoxFuture<'a, Result<Option<SessionRecord>, StoreError>> {
+        Box::pin(async move {
+            let mut table = self.table();
+            let found = self.get_and_touch(&mut table, id, Some(principal), now);
+            let Some(mut record) = found.map(|entry| entry.record.clone()) else { return Ok(None) };
+            changes.iter().for_each(|change| record.apply(change));
+            Ok(self.update_in(&mut table, record.clone(), now)?.then_some(record))
+        })
     }
 
     fn touch(&self, id: SessionId, now: Timestamp) -> BoxFuture<'_, Result<bool, StoreError>> {

@@ -15,6 +15,8 @@ pub enum RowKind {
     Event,
     /// A handler's state.
     State,
+    /// A message between processes.
+    Message,
 }
 
 impl RowKind {
@@ -24,6 +26,7 @@ impl RowKind {
             Self::Session => "trunkline store session",
             Self::Event => "trunkline store event",
             Self::State => "trunkline store state",
+            Self::Message => "trunkline store message",
         }
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use crate::{Principal, SessionId, SessionRecord, Timestamp};
+use crate::{Principal, RecordChange, RecordVersion, SessionId, SessionRecord, SessionRefresh, Timestamp};
 
 /// A boxed future, so that traits that return one are object safe.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -50,6 +50,47 @@ pub trait SessionStore: Send + Sync + Debug + 'static {
         now: Timestamp,
     ) -> BoxFuture<'a, Result<Option<SessionRecord>, StoreError>>;
 
+    /// Finds a session as [`get`](Self::get) does, but leaves its record out if that has the version which the caller knows.
+    ///
+    /// By default there are no versions, and the record is always returned.
+    ///
+    /// # Errors
+    /// Those of `get`.
+    fn refresh<'a>(
+        &'a self,
+        id: SessionId,
+        principal: &'a Principal,
+        known: Option<RecordVersion>,
+        now: Timestamp,
+    ) -> BoxFuture<'a, Result<Option<SessionRefresh>, StoreError>> {
+        let _ = known;
+        Box::pin(async move {
+            let record = self.get(id, principal, now).await?;
+            Ok(record.map(|record| SessionRefresh { record: Some(record), version: None }))
+        })
+    }
+
+    /// Applies changes to a session's record, restarts its idle timer, and returns the new record if there is such a session.
+    ///
+    /// Processes that share the store do not lose each other's changes. By default the record is read and replaced, which is
+    /// enough for stores of one process, where a session makes one change at a time.
+    ///
+    /// # Errors
+    /// [`StoreError::TooLarge`], and the old record stays; [`StoreError::Unavailable`].
+    fn change<'a>(
+        &'a self,
+        id: SessionId,
+        principal: &'a Principal,
+        changes: &'a [RecordChange],
+        now: Timestamp,
+    ) -> BoxFuture<'a, Result<Option<SessionRecord>, StoreError>> {
+        Box::pin(async move {
+            let Some(mut record) = self.get(id, principal, now).await? else { return Ok(None) };
+            changes.iter().for_each(|change| record.apply(change));
+            Ok(self.update(record.clone(), now).await?.then_some(record))
+        })
+    }
+
     /// Replaces a session's record and restarts its idle timer; returns whether there was one to replace.
     ///
     /// The record's id and principal select the session and `created` is not changed, so that no update transfers a
@@ -66,6 +107,28 @@ pub trait SessionStore: Send + Sync + Debug + 'static {
     /// # Errors
     /// [`StoreError::Unavailable`].
     fn touch(&self, id: SessionId, now: Timestamp) -> BoxFuture<'_, Result<bool, StoreError>>;
+
+    /// Restarts the idle timers of several sessions, and returns those that do not exist.
+    ///
+    /// By default they are touched one after the other.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    fn touch_all<'a>(
+        &'a self,
+        ids: &'a [SessionId],
+        now: Timestamp,
+    ) -> BoxFuture<'a, Result<Vec<SessionId>, StoreError>> {
+        Box::pin(async move {
+            let mut missing = Vec::new();
+            for id in ids {
+                if !self.touch(*id, now).await? {
+                    missing.push(*id);
+                }
+            }
+            Ok(missing)
+        })
+    }
 
     /// Removes a session of this principal; returns whether there was one.
     ///
@@ -170,6 +233,9 @@ pub enum StoreError {
     /// A session with this id exists already.
     #[error("a session with this id exists already")]
     Duplicate,
+    /// Another process has claimed the session since.
+    #[error("another process has claimed the session")]
+    ClaimLost,
     /// The store is unreachable or returned garbage; the text is for the log, not for the peer.
     #[error("the store is unavailable: {0}")]
     Unavailable(String),

@@ -169,10 +169,11 @@ impl<W: QueuedWrites> Drop for RunningGuard<'_, W> {
     }
 }
 
-/// Returns the error of a batch of which nothing succeeded.
+/// Returns the error of a batch of which nothing succeeded because Redis failed.
 fn common_failure(outcomes: &[Result<(), StoreError>]) -> Option<StoreError> {
+    let failed = |outcome: &Result<(), StoreError>| matches!(outcome, Err(StoreError::Unavailable(_)));
     let first = outcomes.first()?.as_ref().err()?;
-    outcomes.iter().all(Result::is_err).then(|| first.clone())
+    outcomes.iter().all(failed).then(|| first.clone())
 }
 
 fn ended() -> StoreError {

@@ -1,16 +1,17 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use trunkline_session::{
-    BoxFuture, EventId, EventLimits, EventReplay, EventStore, LoggedEvent, RowKind, SessionId, StoreError,
-    StoreReply, StreamEvent, Timestamp,
+    BoxFuture, EventId, EventLimits, EventReplay, EventStore, LoggedEvent, OutboxClaim, ProcessId, RowKind,
+    SessionId, StoreError, StoreReply, StreamEvent, Timestamp,
 };
 
 use crate::append_queue::{AppendQueue, QueuedWrites};
 use crate::clock::milliseconds;
-use crate::scripts::{EVENTS_APPEND, EVENTS_FORGET, EVENTS_REPLAY, ScriptCall};
+use crate::scripts::{EVENTS_APPEND, EVENTS_CLAIM, EVENTS_FORGET, EVENTS_REPLAY, ScriptCall};
 use crate::store::{RedisCore, hexadecimal, run_on_store};
 use crate::stored_event::{StoredEvent, position};
 
@@ -19,6 +20,9 @@ const EVENT_COST: usize = 192;
 
 /// What a session with events counts: its list and its places in four indexes.
 const SESSION_COST: usize = 512;
+
+/// How long a claim is kept that is not renewed: longer than a session lives by default. Without one, any process appends.
+const CLAIM_AGE: Duration = Duration::from_secs(26 * 60 * 60);
 
 /// The events in Redis. An append is done when Redis has the event; all appends during one round trip share the next one.
 #[derive(Clone)]
@@ -32,7 +36,7 @@ struct EventWrites {
 }
 
 enum EventWrite {
-    Append { session: SessionId, event: StreamEvent, now: Timestamp },
+    Append { session: SessionId, event: StreamEvent, fence: Option<u64>, now: Timestamp },
     Forget(SessionId),
 }
 
@@ -56,8 +60,24 @@ impl EventWrites {
         let base = format!("{{{}:events{partition}}}", self.core.prefix);
         let list = format!("{base}:{}", hexadecimal(key));
         let shared = ["order", "last", "sizes", "totals"].map(|name| format!("{base}:{name}"));
-        let keys: Vec<String> = std::iter::once(list).chain(shared).collect();
+        let claim = format!("{base}:claim:{}", hexadecimal(key));
+        let keys: Vec<String> = std::iter::once(list).chain(shared).chain([claim]).collect();
         self.core.timed(ScriptCall::new(script, &keys), now).arg(&key).arg(EVENT_COST).arg(SESSION_COST)
+    }
+
+    async fn claim(
+        &self,
+        session: SessionId,
+        process: ProcessId,
+        now: Timestamp,
+    ) -> Result<OutboxClaim, StoreError> {
+        let call = self
+            .call(&EVENTS_CLAIM, session, now)
+            .arg(process.to_string())
+            .arg(&random_token()?)
+            .arg(milliseconds(CLAIM_AGE));
+        let (fence, previous): (u64, String) = self.core.link.call(&call).await?;
+        Ok(OutboxClaim { fence, previous: ProcessId::parse(&previous) })
     }
 
     /// Stores events of one session, in their order.
@@ -65,11 +85,10 @@ impl EventWrites {
         &self,
         session: SessionId,
         events: &[(StreamEvent, Timestamp)],
+        fence: Option<u64>,
     ) -> Result<(), StoreError> {
         let now = events.iter().map(|(_, now)| *now).max().unwrap_or_default();
-        let mut token = [0; 8];
-        let no_randomness = |error: getrandom::Error| StoreError::Unavailable(error.to_string());
-        getrandom::fill(&mut token).map_err(no_randomness)?;
+        let token = random_token()?;
         let partitions = self.core.header.partitions as usize;
         let mut call = self
             .call(&EVENTS_APPEND, session, now)
@@ -77,7 +96,8 @@ impl EventWrites {
             .arg(milliseconds(self.limits.age))
             .arg(self.limits.events)
             .arg(self.limits.bytes)
-            .arg(self.limits.total_bytes / partitions.max(1));
+            .arg(self.limits.total_bytes / partitions.max(1))
+            .arg(fence.map_or_else(String::new, |fence| fence.to_string()));
         for (event, appended_at) in events {
             let length = event.data.len();
             let position = position(event.id);
@@ -91,7 +111,10 @@ impl EventWrites {
             };
             call = call.arg(&position).arg(length).arg(sealed);
         }
-        self.core.link.call::<u8>(&call).await.map(drop)
+        match self.core.link.call::<u8>(&call).await? {
+            2 => Err(StoreError::ClaimLost),
+            _ => Ok(()),
+        }
     }
 
     async fn forget(&self, session: SessionId) -> Result<(), StoreError> {
@@ -108,20 +131,21 @@ impl EventWrites {
         let (mut places, mut events) = (Vec::new(), Vec::new());
         let mut writes = writes.into_iter().peekable();
         while let Some((place, write)) = writes.next() {
-            let session = match write {
-                EventWrite::Append { session, event, now } => {
+            let (session, fence) = match write {
+                EventWrite::Append { session, event, fence, now } => {
                     places.push(place);
                     events.push((event, now));
-                    session
+                    (session, fence)
                 }
                 EventWrite::Forget(session) => {
                     outcomes.push((place, self.forget(session).await));
                     continue;
                 }
             };
-            let goes_on = matches!(writes.peek(), Some((_, EventWrite::Append { .. })));
+            let goes_on =
+                matches!(writes.peek(), Some((_, EventWrite::Append { fence: next, .. })) if *next == fence);
             if !goes_on {
-                let outcome = self.append(session, &std::mem::take(&mut events)).await;
+                let outcome = self.append(session, &std::mem::take(&mut events), fence).await;
                 outcomes
                     .extend(std::mem::take(&mut places).into_iter().map(|place| (place, outcome.clone())));
             }
@@ -186,13 +210,43 @@ impl QueuedWrites for EventWrites {
     }
 }
 
+fn random_token() -> Result<[u8; 8], StoreError> {
+    let mut token = [0; 8];
+    getrandom::fill(&mut token).map_err(|error| StoreError::Unavailable(error.to_string()))?;
+    Ok(token)
+}
+
 fn binding(session: SessionId, position: &[u8; 16]) -> Vec<u8> {
     [&session.row_key()[..], position].concat()
 }
 
 impl EventStore for RedisEvents {
     fn append(&self, session: SessionId, event: StreamEvent, now: Timestamp) -> StoreReply<()> {
-        StoreReply::Pending(self.queue.push(EventWrite::Append { session, event, now }))
+        StoreReply::Pending(self.queue.push(EventWrite::Append { session, event, fence: None, now }))
+    }
+
+    fn claim(
+        &self,
+        session: SessionId,
+        process: ProcessId,
+        now: Timestamp,
+    ) -> BoxFuture<'_, Result<OutboxClaim, StoreError>> {
+        let queue = self.queue.clone();
+        run_on_store(&self.queue.writes().core, async move {
+            // An earlier claim may be about to be forgotten.
+            queue.flush().await;
+            queue.writes().claim(session, process, now).await
+        })
+    }
+
+    fn append_claimed(
+        &self,
+        session: SessionId,
+        event: StreamEvent,
+        fence: u64,
+        now: Timestamp,
+    ) -> StoreReply<()> {
+        StoreReply::Pending(self.queue.push(EventWrite::Append { session, event, fence: Some(fence), now }))
     }
 
     fn replay(
@@ -206,6 +260,11 @@ impl EventStore for RedisEvents {
             queue.flush().await;
             queue.writes().replay(session, after, now).await
         })
+    }
+
+    fn flush(&self) -> BoxFuture<'_, ()> {
+        let queue = self.queue.clone();
+        Box::pin(async move { queue.flush().await })
     }
 
     fn forget(&self, session: SessionId) {

@@ -1,10 +1,11 @@
 //! Sessions, events and handler state in Redis, which several processes share and which survive their restarts.
 //!
 //! [`RedisStore`] connects to the server that a [`RedisAddress`] names, a single one, the primary that Sentinel names or a
-//! cluster, and gives the three stores: [`RedisSessions`], [`RedisEvents`] and [`RedisStates`]. Nothing is cached here. What
+//! cluster, and gives the three stores: [`RedisSessions`], [`RedisEvents`] and [`RedisStates`], and with them the bus between
+//! the processes: [`RedisBus`]. Nothing is cached here. What
 //! has to be atomic is a script in `src/lua`, and all keys that one script uses are in one slot of a cluster: a session is in
 //! a slot of its own, the index of all sessions is in one slot, so that the limits on sessions are exact, the events are in up
-//! to 64 partitions by session, and the states of handlers are in one slot. The limit on the size of all events is divided
+//! to 64 partitions by session, the states of handlers are in one slot, and so is the bus. The limit on the size of all events is divided
 //! among the partitions.
 //!
 //! Records and events are sealed with the state keys, and ids and principals are digests, so that a reader of Redis sees
@@ -36,12 +37,16 @@
 //! - A call that is repeated has one effect: `call_that_is_repeated_after_a_lost_reply_has_one_effect`.
 //! - A request is one round trip, and events that wait share one: `one_request_is_one_round_trip_and_one_event_is_one`,
 //!   `events_that_wait_share_one_round_trip`.
+//! - A message to a process arrives, whatever happens to connections, and one to a killed process is refused within seconds:
+//!   `bus_goes_on_after_an_outage_and_loses_no_message`, `killed_process_is_gone_within_seconds`.
 //! - Redis shows no id and no content: `redis_contains_neither_ids_nor_content`.
 #![forbid(unsafe_code)]
 
 mod address;
 mod address_server;
 mod append_queue;
+mod bus;
+mod bus_reader;
 mod clock;
 #[cfg(test)]
 mod clock_skew;
@@ -60,6 +65,7 @@ mod store;
 mod stored_event;
 
 pub use self::address::{AddressError, RedisAddress};
+pub use self::bus::RedisBus;
 pub use self::error::RedisStoreError;
 pub use self::events::RedisEvents;
 pub use self::sessions::RedisSessions;

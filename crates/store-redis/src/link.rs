@@ -61,6 +61,11 @@ impl RedisLink {
         &self.runtime
     }
 
+    /// Opens a connection that no operation uses.
+    pub(crate) async fn open_another(&self) -> RedisResult<OpenConnection> {
+        self.server.connect().await
+    }
+
     /// Calls a script. A call that meets a broken connection is repeated once.
     ///
     /// # Errors

@@ -27,8 +27,13 @@ scripts! {
     INDEX_DUE = "clock" "index" "index_due";
     INDEX_SETTLE = "clock" "index" "index_settle";
     EVENTS_APPEND = "clock" "events" "events_append";
+    EVENTS_CLAIM = "clock" "events_claim";
     EVENTS_FORGET = "clock" "events" "events_forget";
     EVENTS_REPLAY = "clock" "events_replay";
+    BUS_SEND = "bus_send";
+    BUS_PUBLISH = "bus_publish";
+    BUS_REPORT = "bus_report";
+    BUS_TAKEN = "bus_taken";
     STATES_CREATE = "clock" "states" "states_create";
     STATES_GET = "clock" "states" "states_get";
     STATES_REPLACE = "clock" "states" "states_replace";

@@ -5,8 +5,8 @@ use std::time::Duration;
 use redis::Script;
 use tokio::task::JoinSet;
 use trunkline_session::{
-    BoxFuture, Principal, RecordError, RowKind, SessionId, SessionLimits, SessionRecord, SessionStore,
-    StoreError, Timestamp,
+    BoxFuture, Principal, RecordChange, RecordError, RecordVersion, RowKind, SessionId, SessionLimits,
+    SessionRecord, SessionRefresh, SessionStore, StoreError, Timestamp,
 };
 
 use crate::clock::{idle_slack, milliseconds};
@@ -33,6 +33,26 @@ struct SharedSessions {
 
 /// Servers report the use of a session at least every 30 s. After this time without one no process is using it.
 const IN_USE: Duration = Duration::from_secs(90);
+
+/// How often a change is tried again because another process has changed the record meanwhile.
+const MAX_CHANGE_ATTEMPTS: usize = 16;
+
+/// The outcome of an update.
+enum UpdateOutcome {
+    Done,
+    Missing,
+    /// The record has another version than the one to replace.
+    OtherVersion,
+}
+
+/// Returns the version of a sealed record: the beginning of its nonce, which is random.
+fn version_of(sealed: &[u8]) -> Option<RecordVersion> {
+    sealed.first_chunk().map(|nonce| RecordVersion(u64::from_le_bytes(*nonce)))
+}
+
+fn version_bytes(version: Option<RecordVersion>) -> Vec<u8> {
+    version.map_or_else(Vec::new, |version| version.0.to_le_bytes().to_vec())
+}
 
 /// A stored record, sealed, and when its session was created by the clock of this process.
 type FoundRecord = Option<(Vec<u8>, u64)>;
@@ -140,6 +160,7 @@ impl SharedSessions {
         &self,
         id: SessionId,
         owner: Option<&Principal>,
+        known: Option<RecordVersion>,
         now: Timestamp,
     ) -> Result<FoundRecord, StoreError> {
         let owner_digest = owner.map_or_else(Vec::new, |owner| self.core.principal(owner).to_vec());
@@ -147,7 +168,8 @@ impl SharedSessions {
             .call(&SESSION_USE, &id.row_key(), now)
             .arg(self.slack())
             .arg(owner_digest)
-            .arg(u8::from(owner.is_some()));
+            .arg(u8::from(owner.is_some()))
+            .arg(version_bytes(known));
         self.core.link.call(&call).await
     }
 
@@ -157,24 +179,100 @@ impl SharedSessions {
         principal: &Principal,
         now: Timestamp,
     ) -> Result<Option<SessionRecord>, StoreError> {
-        let found = self.use_session(id, Some(principal), now).await?;
-        let record = self.open(&id.row_key(), found)?;
-        // What is sealed decides, not what is beside it.
-        Ok(record.filter(|record| record.id == id && record.principal == *principal))
+        Ok(self.refresh(id, principal, None, now).await?.and_then(|found| found.record))
     }
 
-    async fn update(&self, record: SessionRecord, now: Timestamp) -> Result<bool, StoreError> {
+    async fn refresh(
+        &self,
+        id: SessionId,
+        principal: &Principal,
+        known: Option<RecordVersion>,
+        now: Timestamp,
+    ) -> Result<Option<SessionRefresh>, StoreError> {
+        let found = self.use_session(id, Some(principal), known, now).await?;
+        let Some((sealed, _)) = &found else { return Ok(None) };
+        if sealed.is_empty() {
+            // The caller has this version, and it was checked when it was read.
+            return Ok(Some(SessionRefresh { record: None, version: known }));
+        }
+        let version = version_of(sealed);
+        let record = self.open(&id.row_key(), found)?;
+        // What is sealed decides, not what is beside it.
+        let own = record.filter(|record| record.id == id && record.principal == *principal);
+        Ok(own.map(|record| SessionRefresh { record: Some(record), version }))
+    }
+
+    async fn update(
+        &self,
+        record: &SessionRecord,
+        replaced: Option<RecordVersion>,
+        now: Timestamp,
+    ) -> Result<UpdateOutcome, StoreError> {
         if !record.fits(&self.limits) {
             return Err(StoreError::TooLarge);
         }
-        let entry = IndexEntry::new(&self.core, &record);
+        let entry = IndexEntry::new(&self.core, record);
         if !self.index().resize(&entry, now).await? {
-            return Ok(false);
+            return Ok(UpdateOutcome::Missing);
         }
-        let sealed = self.seal(&entry.key, &record)?;
-        let call =
-            self.call(&SESSION_UPDATE, &entry.key, now).arg(self.slack()).arg(&entry.owner).arg(sealed);
-        Ok(self.core.link.call::<u8>(&call).await? == 1)
+        let sealed = self.seal(&entry.key, record)?;
+        let call = self
+            .call(&SESSION_UPDATE, &entry.key, now)
+            .arg(self.slack())
+            .arg(&entry.owner)
+            .arg(sealed)
+            .arg(version_bytes(replaced));
+        Ok(match self.core.link.call::<u8>(&call).await? {
+            0 => UpdateOutcome::Missing,
+            1 => UpdateOutcome::Done,
+            _ => UpdateOutcome::OtherVersion,
+        })
+    }
+
+    async fn change(
+        &self,
+        id: SessionId,
+        principal: &Principal,
+        changes: &[RecordChange],
+        now: Timestamp,
+    ) -> Result<Option<SessionRecord>, StoreError> {
+        for _ in 0..MAX_CHANGE_ATTEMPTS {
+            let Some(found) = self.refresh(id, principal, None, now).await? else { return Ok(None) };
+            let Some(before) = found.record else { return Ok(None) };
+            let mut record = before.clone();
+            changes.iter().for_each(|change| record.apply(change));
+            if record == before {
+                return Ok(Some(record));
+            }
+            match self.update(&record, found.version, now).await? {
+                UpdateOutcome::Done => return Ok(Some(record)),
+                UpdateOutcome::Missing => return Ok(None),
+                UpdateOutcome::OtherVersion => {}
+            }
+        }
+        Err(StoreError::Unavailable("too many processes change the session at once".to_owned()))
+    }
+
+    /// Restarts the idle timers of sessions at the same time; returns those that do not exist.
+    async fn touch_all(
+        self: &Arc<Self>,
+        ids: &[SessionId],
+        now: Timestamp,
+    ) -> Result<Vec<SessionId>, StoreError> {
+        let mut missing = Vec::new();
+        for ids in ids.chunks(INDEX_BATCH) {
+            let mut calls = JoinSet::new();
+            for id in ids.iter().copied() {
+                let shared = self.clone();
+                calls.spawn(async move {
+                    let found = shared.use_session(id, None, None, now).await;
+                    found.map(|found| found.is_none().then_some(id))
+                });
+            }
+            let touched: Result<Vec<_>, _> = calls.join_all().await.into_iter().collect();
+            missing.extend(touched?.into_iter().flatten());
+        }
+        Ok(missing)
     }
 
     async fn delete(&self, id: SessionId, principal: &Principal) -> Result<bool, StoreError> {
@@ -315,11 +413,46 @@ impl SessionStore for RedisSessions {
     }
 
     fn update(&self, record: SessionRecord, now: Timestamp) -> BoxFuture<'_, Result<bool, StoreError>> {
-        self.run(move |sessions| async move { sessions.update(record, now).await })
+        self.run(move |sessions| async move {
+            Ok(matches!(sessions.update(&record, None, now).await?, UpdateOutcome::Done))
+        })
+    }
+
+    fn refresh<'a>(
+        &'a self,
+        id: SessionId,
+        principal: &'a Principal,
+        known: Option<RecordVersion>,
+        now: Timestamp,
+    ) -> BoxFuture<'a, Result<Option<SessionRefresh>, StoreError>> {
+        let principal = principal.clone();
+        self.run(move |sessions| async move { sessions.refresh(id, &principal, known, now).await })
+    }
+
+    fn change<'a>(
+        &'a self,
+        id: SessionId,
+        principal: &'a Principal,
+        changes: &'a [RecordChange],
+        now: Timestamp,
+    ) -> BoxFuture<'a, Result<Option<SessionRecord>, StoreError>> {
+        let (principal, changes) = (principal.clone(), changes.to_vec());
+        self.run(move |sessions| async move { sessions.change(id, &principal, &changes, now).await })
+    }
+
+    fn touch_all<'a>(
+        &'a self,
+        ids: &'a [SessionId],
+        now: Timestamp,
+    ) -> BoxFuture<'a, Result<Vec<SessionId>, StoreError>> {
+        let (shared, ids) = (self.shared.clone(), ids.to_vec());
+        run_sweep_on_store(&self.shared.core, async move { shared.touch_all(&ids, now).await })
     }
 
     fn touch(&self, id: SessionId, now: Timestamp) -> BoxFuture<'_, Result<bool, StoreError>> {
-        self.run(move |sessions| async move { Ok(sessions.use_session(id, None, now).await?.is_some()) })
+        self.run(
+            move |sessions| async move { Ok(sessions.use_session(id, None, None, now).await?.is_some()) },
+        )
     }
 
     fn delete<'a>(

@@ -3,8 +3,8 @@ use std::time::Duration;
 
 use tokio::task::JoinHandle;
 use trunkline_session::{
-    BoxFuture, EventLimits, Principal, RecordSealer, RowKind, SessionLimits, StateKeys, StateLimits,
-    StoreError, Timestamp,
+    BoxFuture, BusLimits, EventLimits, Principal, RecordSealer, RowKind, SessionLimits, StateKeys,
+    StateLimits, StoreError, Timestamp,
 };
 
 use crate::clock::clock_reading;
@@ -13,7 +13,7 @@ use crate::header::{FORMAT, StoreHeader, StoreHeaderError};
 use crate::link::{DEADLINE, RedisLink};
 use crate::principal_digest::principal_digest;
 use crate::scripts::ScriptCall;
-use crate::{RedisAddress, RedisEvents, RedisSessions, RedisStates};
+use crate::{RedisAddress, RedisBus, RedisEvents, RedisSessions, RedisStates};
 
 /// The limits of the stores in Redis. All processes that share a store should have the same.
 #[derive(Clone, Debug, Default)]
@@ -104,6 +104,14 @@ impl RedisStore {
     /// Returns the store of handler state.
     pub fn states(&self) -> RedisStates {
         self.states.clone()
+    }
+
+    /// Joins the bus between the processes that share the store. A process joins once.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn join_bus(&self, limits: BusLimits) -> Result<RedisBus, StoreError> {
+        RedisBus::join(self.core.clone(), limits).await
     }
 
     /// Replaces the keys; returns whether they differ from those before. New records are sealed with the first one.

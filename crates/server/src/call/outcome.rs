@@ -8,7 +8,7 @@ use trunkline_protocol::{Method, Params, RawJson, Refusal};
 
 use super::context::Context;
 use crate::caller_identity::CallerIdentity;
-use crate::change::{ChangeSubscriber, ChangeSubscription, SubscriptionFilter};
+use crate::change::{ChangePublisher, ChangeSubscriber, ChangeSubscription, SubscriptionFilter};
 
 /// A boxed future.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -106,6 +106,12 @@ pub trait Handler: Send + Sync + 'static {
 
     /// Begins a subscription to changes.
     fn subscribe(&self, filter: SubscriptionFilter) -> ChangeSubscription;
+
+    /// Returns the publisher of its changes, so that they also reach the clients of other processes that share sessions.
+    /// Default none: changes reach the clients of this process.
+    fn changes(&self) -> Option<ChangePublisher> {
+        None
+    }
 }
 
 impl IncomingCall {

@@ -7,6 +7,7 @@ use super::legacy::LegacyCall;
 use super::modern::{self, ModernCall};
 use super::{CallEvent, RenderedResponse};
 use crate::admission::BytePermit;
+use crate::bus::RelayedCall;
 use crate::call::CallState;
 
 /// The call of one message, in either era, or the calls of a legacy batch, which are answered together.
@@ -17,6 +18,8 @@ pub(crate) enum EraExchange {
     Legacy(Box<LegacyCall>),
     /// A legacy batch.
     Batch(Box<BatchCalls>),
+    /// A modern call that another process continues.
+    Relayed(Box<RelayedCall>),
     /// All responses of the legacy call or batch were sent.
     Done,
 }
@@ -39,6 +42,7 @@ impl EraExchange {
         let event = match self {
             // It keeps its id, by which the transport knows it.
             Self::Modern(call) => return call.poll_event(cx),
+            Self::Relayed(call) => return call.poll_event(cx),
             Self::Legacy(call) => ready!(call.poll_event(cx)),
             Self::Batch(batch) => ready!(batch.poll_event(cx)),
             Self::Done => return Poll::Ready(CallEvent::NoResponse),
@@ -53,6 +57,7 @@ impl EraExchange {
     pub(crate) fn modern_id(&self) -> Option<&RequestId> {
         match self {
             Self::Modern(call) => Some(call.id()),
+            Self::Relayed(call) => Some(call.id()),
             _ => None,
         }
     }
@@ -78,7 +83,7 @@ impl EraExchange {
     /// Returns how many calls still run.
     pub(crate) fn count(&self) -> usize {
         match self {
-            Self::Modern(_) => 1,
+            Self::Modern(_) | Self::Relayed(_) => 1,
             _ => self.legacy_calls().len(),
         }
     }
@@ -87,6 +92,7 @@ impl EraExchange {
     pub(crate) fn abort(self, refusal: &Refusal) -> RenderedResponse {
         match self {
             Self::Modern(call) => modern::refuse(Some(call.id()), refusal),
+            Self::Relayed(call) => modern::refuse(Some(call.id()), refusal),
             Self::Legacy(call) => call.refuse(refusal),
             Self::Batch(mut batch) => {
                 batch.responses.extend(batch.calls.iter().map(|call| call.refuse(refusal).message));
@@ -102,6 +108,7 @@ impl EraExchange {
             Self::Modern(call) => call.hold_permit(reserved),
             Self::Legacy(call) => call.hold_permit(reserved),
             Self::Batch(batch) => batch.memory_permit = Some(reserved),
+            Self::Relayed(call) => call.hold_permit(reserved),
             Self::Done => {}
         }
     }
@@ -110,7 +117,7 @@ impl EraExchange {
         match self {
             Self::Legacy(call) => std::slice::from_ref(call),
             Self::Batch(batch) => &batch.calls,
-            Self::Modern(_) | Self::Done => &[],
+            Self::Modern(_) | Self::Relayed(_) | Self::Done => &[],
         }
     }
 }

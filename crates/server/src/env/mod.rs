@@ -60,6 +60,10 @@ impl Env {
         self.0.is_none()
     }
 
+    pub(crate) fn variables(&self) -> impl Iterator<Item = &EnvVariable> {
+        self.values().iter()
+    }
+
     pub(crate) fn secrets(&self) -> impl Iterator<Item = &Secret> {
         self.values().iter().map(|(_, value)| value)
     }

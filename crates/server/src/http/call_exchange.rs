@@ -108,7 +108,7 @@ impl DetachableCall {
             // The store takes events in their order, so that no id is sent before the note is stored. It is found by the
             // position in front of it.
             drop(self.log.append(""));
-            drop(self.log.append(&lost_call::note(id)));
+            drop(self.log.append(&lost_call::note(id, self.log.session.process())));
         }
         match self.log.session.revision().primes_streams() {
             true => self.log.append(""),

@@ -62,7 +62,7 @@ impl HttpServiceInner {
         let known = find_cookie(&parts.headers).and_then(|value| {
             match self.core.sealer.open(value, &binding, now())?.1 {
                 SealedContinuation::Portable(id) => Some((SessionId::parse(&id)?, value.to_owned())),
-                SealedContinuation::Suspended(_) => None,
+                SealedContinuation::Suspended(..) => None,
             }
         });
         let (state_id, value) = match known {

@@ -47,7 +47,7 @@ pub struct HttpService {
 
 pub(super) struct HttpServiceInner {
     pub(super) core: Arc<ServerCore>,
-    pub(super) sessions: LegacySessions,
+    pub(super) sessions: Arc<LegacySessions>,
     pub(super) sse_streams: SseStreams,
     pub(super) web_sockets: WebSocketTasks,
     header_warnings: allow_list::HeaderWarnings,
@@ -69,7 +69,10 @@ impl HttpService {
         if let Some(metrics) = &core.metrics {
             metrics.attach_store(&store);
         }
-        let sessions = LegacySessions::new(core.clone(), store, options.event_store(), limits);
+        let sessions = Arc::new(LegacySessions::new(core.clone(), store, options.event_store(), limits));
+        if let Some(bus) = &core.bus {
+            bus.attach(&core, &sessions);
+        }
         let (sse, sockets) = (SseStreams::new(channels.clone()), WebSocketTasks::new(channels));
         Self {
             inner: Arc::new(HttpServiceInner {

@@ -81,7 +81,11 @@ impl HttpServiceInner {
             return self.begin_legacy(post, session, sent, &transport, reserved);
         }
         self.defer(post, async move {
-            match self.sessions.find(session, principal).await {
+            let found = match (self.sessions.find(session, principal).await, &self.core.bus) {
+                (Ok(session), Some(bus)) => bus.forward(&session, &sent).await.map(|()| session),
+                (found, _) => found,
+            };
+            match found {
                 Ok(session) => self.begin_legacy(post, session, sent, &transport, reserved),
                 Err(refusal) => self.refuse_post(post, &refusal, request_id(&sent)),
             }
@@ -209,7 +213,7 @@ impl HttpServiceInner {
         last: EventId,
         events: Vec<StoredEvent>,
     ) -> Pin<Box<dyn Stream<Item = Vec<u8>> + Send>> {
-        let resumed = ResumedStream { inner: self, session, last, events, is_over: false };
+        let resumed = ResumedStream::new(self, session, last, events);
         Box::pin(stream::unfold(resumed, ResumedStream::next_chunk))
     }
 

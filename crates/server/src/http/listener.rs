@@ -198,6 +198,10 @@ async fn drain(
     endpoint.inner.sessions.end_all();
     connections.shutdown().await;
     endpoint.inner.web_sockets.shutdown().await;
+    if let Some(bus) = &core.bus {
+        // Last, since calls that run to their end answer clients of other processes until then.
+        bus.leave().await;
+    }
     // Connections that merely stayed open have lost nothing.
     Ok(if outcome == DrainOutcome::Aborted(0) { DrainOutcome::Cleanly } else { outcome })
 }

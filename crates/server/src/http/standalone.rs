@@ -12,6 +12,7 @@ use super::endpoint::{HttpServiceInner, event_stream_response};
 use super::legacy::render_events;
 use super::stream::{ChunkStreamBody, millis, write_message};
 use crate::edge::legacy::{EventRecord, LiveSession, StandaloneConnection};
+use crate::server_core::now;
 
 /// The SSE `retry` time of a standalone stream, in milliseconds.
 const RETRY_MS: u64 = 1000;
@@ -22,7 +23,9 @@ impl HttpServiceInner {
         self: &Arc<Self>,
         session: &Arc<LiveSession>,
     ) -> Result<Response<McpResponseBody>, Refusal> {
-        let standalone = self.attach_standalone(session, standalone_id(session.new_stream()), 0)?;
+        let stream = standalone_id(session.new_stream());
+        self.claim_outbox(session, stream).await?;
+        let standalone = self.attach_standalone(session, stream, 0)?;
         let mut opening = Vec::new();
         if session.revision().primes_streams() {
             let primed = standalone.connection.poll_event(|| Poll::Ready(String::new()));
@@ -44,12 +47,31 @@ impl HttpServiceInner {
         last: EventId,
         kept: Vec<StoredEvent>,
     ) -> Result<Response<McpResponseBody>, Refusal> {
+        self.claim_outbox(session, last.stream).await?;
+        // Once it has the claim, no other process stores events any more.
+        let kept = if session.process().is_some() { self.replay(session, last).await? } else { kept };
         let next = kept.last().map_or(last.seq, |event| event.id.seq) + 1;
         let standalone = self.attach_standalone(session, last.stream, next)?;
         // A second replay finds the events that the previous connection stored since the first; from here on it
         // stores none.
         let kept = if standalone.connection.took_over() { self.replay(session, last).await? } else { kept };
         Ok(standalone.into_response(render_events(&kept)))
+    }
+
+    /// Makes this process the one that sends the messages of a session that belong to no call, where several share it, and takes
+    /// over what the one before it has not sent.
+    async fn claim_outbox(&self, session: &LiveSession, stream: StreamId) -> Result<(), Refusal> {
+        let (Some(link), Some(process)) = (&self.core.bus, session.process()) else { return Ok(()) };
+        let claim = self.sessions.events().claim(session.id(), process, now()).await.map_err(|error| {
+            tracing::error!(%error, "a standalone stream could not be claimed");
+            Refusal::STORE_UNAVAILABLE
+        })?;
+        let left = match claim.previous.filter(|previous| *previous != process) {
+            Some(previous) => link.take_over(session.id(), stream, previous).await,
+            None => None,
+        };
+        session.own_outbox(&*self.core.handler, claim.fence, left);
+        Ok(())
     }
 
     fn attach_standalone(
@@ -125,7 +147,8 @@ impl StandaloneSseStream {
                 return Some((out, None));
             }
             () = self.connection.taken_over() => StandaloneEvent::End,
-            () = self.connection.session().state().roots.wait_until_wanted() => self.request_roots(),
+            () = self.connection.session().state().roots.wait_until_wanted(),
+                if self.connection.session().has_outbox() => self.request_roots(),
             next = self.change_or_end() => next,
             () = tokio::time::sleep(core.limits.keep_alive) => {
                 sse::write_comment(&mut out, "");
@@ -134,7 +157,8 @@ impl StandaloneSseStream {
         };
         match next {
             StandaloneEvent::Message(record, message) => {
-                write_message(&mut out, record.wait().await, &message);
+                let (id, message) = self.connection.stored(record, message).await?;
+                write_message(&mut out, id, &message);
             }
             StandaloneEvent::Poll => {}
             StandaloneEvent::End => return None,
@@ -157,6 +181,10 @@ impl StandaloneSseStream {
         let session = self.connection.session();
         let subscription = session.subscription(&*self.inner.core.handler);
         std::future::poll_fn(|cx| {
+            // Another process may send the messages until this one takes over.
+            if !session.has_outbox() {
+                subscription.register(cx.waker());
+            }
             // Polled first, because that registers the waker.
             let event = self.connection.poll_event(|| subscription.poll_message(cx));
             if session.is_ended() {

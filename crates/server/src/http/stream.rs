@@ -140,6 +140,7 @@ impl CallEventStream {
         while let Some((record, content)) = self.unstored.front_mut() {
             let id = match record {
                 EventRecord::Ready(id) => *id,
+                EventRecord::ClaimLost => None,
                 EventRecord::Pending(event) => match event.poll_id(cx) {
                     Poll::Ready(id) => id,
                     Poll::Pending => return,

@@ -2,7 +2,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use trunkline_protocol::Method;
-use trunkline_session::{Principal, RecordSealer, StateKeys, Timestamp};
+use trunkline_session::{Principal, ProcessId, RecordSealer, StateKeys, Timestamp};
 
 /// The binding of a state: it is valid only with the caller, method and arguments of its call.
 #[derive(Clone, Debug)]
@@ -32,8 +32,8 @@ impl StateBinding {
 /// How the call continues when the state comes back.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum SealedContinuation {
-    /// It is suspended in this process under this number.
-    Suspended(u128),
+    /// It is suspended under this number: in this process, or in the one that is named where several share sessions.
+    Suspended(u128, Option<ProcessId>),
     /// It is rebuilt from these bytes.
     Portable(Bytes),
 }
@@ -66,9 +66,14 @@ impl StateSealer {
         plain.extend(expires.0.to_le_bytes());
         plain.extend(round.to_le_bytes());
         match then {
-            SealedContinuation::Suspended(number) => {
+            SealedContinuation::Suspended(number, None) => {
                 plain.push(0);
                 plain.extend(number.to_le_bytes());
+            }
+            SealedContinuation::Suspended(number, Some(process)) => {
+                plain.push(2);
+                plain.extend(number.to_le_bytes());
+                plain.extend(process.bits().to_le_bytes());
             }
             SealedContinuation::Portable(bytes) => {
                 plain.push(1);
@@ -95,7 +100,12 @@ impl StateSealer {
             return None;
         }
         let then = match kind {
-            0 => SealedContinuation::Suspended(u128::from_le_bytes(rest.try_into().ok()?)),
+            0 => SealedContinuation::Suspended(u128::from_le_bytes(rest.try_into().ok()?), None),
+            2 => {
+                let (number, process) = rest.split_first_chunk::<16>()?;
+                let process = ProcessId::from_bits(u64::from_le_bytes(process.try_into().ok()?));
+                SealedContinuation::Suspended(u128::from_le_bytes(*number), Some(process))
+            }
             _ => SealedContinuation::Portable(Bytes::copy_from_slice(rest)),
         };
         Some((u32::from_le_bytes(*round), then))
@@ -123,6 +133,9 @@ mod tests {
         let then = SealedContinuation::Portable(Bytes::from_static(b"where we were"));
         let state = sealer.seal(&binding(), 3, LATER, &then).unwrap();
         assert_eq!(sealer.open(&state, &binding(), NOW), Some((3, then)));
+        let elsewhere = SealedContinuation::Suspended(7, Some(ProcessId::from_bits(9)));
+        let sealed = sealer.seal(&binding(), 1, LATER, &elsewhere).unwrap();
+        assert_eq!(sealer.open(&sealed, &binding(), NOW), Some((1, elsewhere)));
         for other in [
             StateBinding { principal: Principal::Named("bob".into()), ..binding() },
             StateBinding { principal: Principal::Anonymous, ..binding() },
@@ -137,7 +150,7 @@ mod tests {
     #[test]
     fn tampered_request_state_never_decrypts() {
         let sealer = StateSealer::new(&StateKeys::random().unwrap());
-        let state = sealer.seal(&binding(), 1, LATER, &SealedContinuation::Suspended(42)).unwrap();
+        let state = sealer.seal(&binding(), 1, LATER, &SealedContinuation::Suspended(42, None)).unwrap();
         let whole = URL_SAFE_NO_PAD.decode(&state).unwrap();
         for bit in 0..whole.len() * 8 {
             let mut changed = whole.clone();
@@ -154,10 +167,12 @@ mod tests {
     fn first_state_key_encrypts_and_all_keys_decrypt() {
         let (old, new) = (StateKeys::random().unwrap(), StateKeys::random().unwrap());
         let ring = new.clone().followed_by(&old);
-        let before =
-            StateSealer::new(&old).seal(&binding(), 1, LATER, &SealedContinuation::Suspended(1)).unwrap();
-        let after =
-            StateSealer::new(&ring).seal(&binding(), 1, LATER, &SealedContinuation::Suspended(2)).unwrap();
+        let before = StateSealer::new(&old)
+            .seal(&binding(), 1, LATER, &SealedContinuation::Suspended(1, None))
+            .unwrap();
+        let after = StateSealer::new(&ring)
+            .seal(&binding(), 1, LATER, &SealedContinuation::Suspended(2, None))
+            .unwrap();
         assert!(StateSealer::new(&ring).open(&before, &binding(), NOW).is_some());
         assert!(StateSealer::new(&old).open(&after, &binding(), NOW).is_none());
         assert!(StateSealer::new(&new).open(&after, &binding(), NOW).is_some());
@@ -166,7 +181,7 @@ mod tests {
         assert!(sealer.replace(&ring) && !sealer.replace(&ring));
         assert!(sealer.open(&before, &binding(), NOW).is_some());
         assert!(sealer.open(&after, &binding(), NOW).is_some());
-        let added = sealer.seal(&binding(), 1, LATER, &SealedContinuation::Suspended(3)).unwrap();
+        let added = sealer.seal(&binding(), 1, LATER, &SealedContinuation::Suspended(3, None)).unwrap();
         assert!(StateSealer::new(&new).open(&added, &binding(), NOW).is_some(), "the first key encrypts");
         assert!(sealer.replace(&new));
         assert!(sealer.open(&before, &binding(), NOW).is_none());

@@ -9,7 +9,7 @@ use trunkline_protocol::model::{Implementation, ServerCapabilities};
 use super::{Interceptor, Next, NextTarget};
 use crate::call::{BoxFuture, Handler, HandlerOutcome, IncomingCall};
 use crate::caller_identity::CallerIdentity;
-use crate::change::{ChangeSubscriber, ChangeSubscription, SubscriptionFilter};
+use crate::change::{ChangePublisher, ChangeSubscriber, ChangeSubscription, SubscriptionFilter};
 
 /// Interceptors in their order: the first is the outermost, sees a call first and its result last.
 #[derive(Clone, Default)]
@@ -105,5 +105,9 @@ impl Handler for InterceptedHandler {
 
     fn subscribe(&self, filter: SubscriptionFilter) -> ChangeSubscription {
         self.0.handler.subscribe(filter)
+    }
+
+    fn changes(&self) -> Option<ChangePublisher> {
+        self.0.handler.changes()
     }
 }

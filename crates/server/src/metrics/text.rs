@@ -90,6 +90,11 @@ fn process_counters(page: &mut MetricsPage) {
     for kind in UpstreamItem::ALL {
         page.sample(name, &[("kind", kind.label())], kind.counted());
     }
+    let name = "trunkline_bus_messages_total";
+    page.family(name, "counter", "Messages between processes that share sessions, by kind and outcome.");
+    for (kind, outcome, count) in crate::bus::bus_messages() {
+        page.sample(name, &[("kind", kind), ("outcome", outcome)], count);
+    }
     page.family("mcp_server_dropped_notices_total", "counter", "Notices of calls that were dropped unread.");
     for (kind, count) in process::dropped_notifications() {
         page.sample("mcp_server_dropped_notices_total", &[("kind", kind)], count);

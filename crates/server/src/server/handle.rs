@@ -279,6 +279,10 @@ impl Handler for ServerHandle {
     fn subscribe(&self, filter: SubscriptionFilter) -> ChangeSubscription {
         self.inner.publisher.subscribe(filter)
     }
+
+    fn changes(&self) -> Option<ChangePublisher> {
+        Some(self.inner.publisher.clone())
+    }
 }
 
 impl fmt::Debug for ServerHandle {

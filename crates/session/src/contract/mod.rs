@@ -1,7 +1,7 @@
 //! Test suites that every store implementation has to pass.
 //!
-//! A store's own test calls [`sessions`], [`events`] or [`states`] with a function that creates an empty store with
-//! given limits. A violation panics with the requirement that was broken. The suites need no runtime: they poll on
+//! A store's own test calls [`sessions`], [`events`], [`states`], [`claims`] or [`bus`] with a function that creates an empty
+//! store with given limits. A violation panics with the requirement that was broken. The suites need no runtime: they poll on
 //! the calling thread and park until woken, so a store that needs a reactor runs it on another thread.
 
 use std::pin::pin;
@@ -11,10 +11,14 @@ use std::thread::{self, Thread};
 
 use crate::StoreError;
 
+mod bus;
+mod claims;
 mod events;
 mod sessions;
 mod states;
 
+pub use self::bus::bus;
+pub use self::claims::claims;
 pub use self::events::events;
 pub use self::sessions::sessions;
 pub use self::states::states;

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use trunkline_protocol::{LoggingLevel, RawJson, Revision};
 
-use super::{block_on, expect_ok};
-use crate::{Principal, SessionId, SessionLimits, SessionRecord, SessionStore, StoreError, Timestamp};
+use super::{block_on, contract_violation, expect_ok};
+use crate::{
+    Principal, RecordChange, SessionId, SessionLimits, SessionRecord, SessionStore, StoreError, Timestamp,
+};
 
 /// Checks that a session store does what [`SessionStore`] promises.
 ///
@@ -21,6 +23,9 @@ pub fn sessions<S: SessionStore>(make: impl Fn(SessionLimits) -> S) {
     returns_session_only_to_owner(make);
     refuses_a_duplicate(make);
     refuses_a_large_record(make);
+    merges_changes(make);
+    refreshes_what_has_changed(make);
+    touches_several_sessions(make);
     bounds_the_total(make);
     bounds_named_principals_only(make);
     expires_idle_sessions(make);
@@ -173,6 +178,62 @@ fn refuses_a_large_record(make: MakeSessionStore<'_>) {
     let refused = block_on(store.update(watching, START));
     assert_eq!(refused, Err(StoreError::TooLarge), "more subscriptions than the limit are refused");
     assert_eq!(expect_ok(store.list(&named("ada"), START)), [own], "a refused record changes nothing");
+}
+
+fn merges_changes(make: MakeSessionStore<'_>) {
+    let store = make(limits());
+    let ada = named("ada");
+    let own = opened(&*store, &ada, START);
+    let subscribe = |uri: &str| RecordChange::Subscribe(uri.to_owned());
+    let change = |changes: &[RecordChange]| expect_ok(store.change(own.id, &ada, changes, START));
+    change(&[subscribe("x:a"), subscribe("x:b")]);
+    change(&[RecordChange::LogLevel(LoggingLevel::Error)]);
+    let changed = change(&[RecordChange::Unsubscribe("x:a".to_owned()), subscribe("x:c")]);
+    let expected = SessionRecord {
+        log_level: Some(LoggingLevel::Error),
+        subscriptions: ["x:b", "x:c"].map(str::to_owned).into(),
+        ..own.clone()
+    };
+    assert_eq!(changed.as_ref(), Some(&expected), "a change leaves the others alone");
+    assert_eq!(expect_ok(store.get(own.id, &ada, START)), changed, "a change is stored");
+    let large = [subscribe(&"x".repeat(limits().subscription_bytes + 1))];
+    let refused = block_on(store.change(own.id, &ada, &large, START));
+    assert_eq!(refused, Err(StoreError::TooLarge), "a change to more than the limit is refused");
+    assert_eq!(expect_ok(store.get(own.id, &ada, START)), changed, "a refused change changes nothing");
+    let stolen = expect_ok(store.change(own.id, &named("eve"), &[subscribe("x:e")], START));
+    assert_eq!(stolen, None, "another principal changes nothing");
+    let late = expect_ok(store.change(own.id, &ada, &[], START.plus(IDLE + store.idle_slack())));
+    assert_eq!(late, None, "a change does not revive a session");
+}
+
+fn refreshes_what_has_changed(make: MakeSessionStore<'_>) {
+    let store = make(limits());
+    let ada = named("ada");
+    let own = opened(&*store, &ada, START);
+    let refresh = |known| expect_ok(store.refresh(own.id, &ada, known, START));
+    let Some(found) = refresh(None) else { contract_violation("a refresh finds its session") };
+    assert_eq!(found.record.as_ref(), Some(&own), "a refresh without a known version returns the record");
+    if found.version.is_some() {
+        let again = refresh(found.version).map(|found| found.record);
+        assert_eq!(again, Some(None), "a known record is left out");
+    }
+    let level = [RecordChange::LogLevel(LoggingLevel::Alert)];
+    let changed = expect_ok(store.change(own.id, &ada, &level, START));
+    let refreshed = refresh(found.version).and_then(|found| found.record);
+    assert_eq!(refreshed, changed, "a changed record is returned whatever is known");
+    let other = expect_ok(store.refresh(own.id, &named("eve"), found.version, START));
+    assert_eq!(other, None, "a refresh finds the sessions of its principal alone");
+}
+
+fn touches_several_sessions(make: MakeSessionStore<'_>) {
+    let store = make(limits());
+    let kept = [named("ada"), named("eve")].map(|owner| opened(&*store, &owner, START).id);
+    let idle = opened(&*store, &named("bob"), START).id;
+    let unknown = SessionId::random();
+    let later = START.plus(IDLE - MOMENT);
+    let missing = expect_ok(store.touch_all(&[kept[0], unknown, kept[1]], later));
+    assert_eq!(missing, [unknown], "the sessions that do not exist are returned");
+    assert_eq!(expect_ok(store.expire(START.plus(IDLE))), [idle], "each touched session lives on");
 }
 
 fn bounds_the_total(make: MakeSessionStore<'_>) {

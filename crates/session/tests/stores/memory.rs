@@ -3,11 +3,24 @@
 use bytes::Bytes;
 use trunkline_protocol::RawJson;
 use trunkline_session::{
-    EventId, EventLimits, EventStore, MemoryEvents, MemorySessions, Principal, SessionId, SessionLimits,
-    SessionRecord, SessionStore, StoreError, StreamEvent, StreamId, Timestamp, contract,
+    EventId, EventLimits, EventStore, MemoryBusNetwork, MemoryEvents, MemorySessions, Principal, SessionId,
+    SessionLimits, SessionRecord, SessionStore, StoreError, StreamEvent, StreamId, Timestamp, contract,
 };
 
 use super::{answer, now_ready, record};
+
+#[test]
+fn memory_bus_passes_the_contract_suite() {
+    contract::bus(|limits| {
+        let network = MemoryBusNetwork::new(limits);
+        [(); 3].map(|()| network.join().unwrap())
+    });
+}
+
+#[test]
+fn memory_events_pass_the_contract_suite_of_claims() {
+    contract::claims(MemoryEvents::new);
+}
 
 #[test]
 fn memory_sessions_pass_the_contract_suite() {

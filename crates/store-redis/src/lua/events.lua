@@ -1,7 +1,8 @@
 -- The events of the sessions of one partition, in one slot. KEYS[1] is the list of one session's events, named by the digest of
 -- its id. KEYS[2] has the sessions by the serial of their first event, KEYS[3] by the time of their last, KEYS[4] the number and
--- size of each session's events and the token of its last append, and KEYS[5] the last serial and the size of all. ARGV[3] is
--- the digest of the session's id, ARGV[4] what an event counts besides its data, and ARGV[5] what a session counts.
+-- size of each session's events and the token of its last append, KEYS[5] the last serial and the size of all, and KEYS[6] the
+-- claim to the session. ARGV[3] is the digest of the session's id, ARGV[4] what an event counts besides its data, and ARGV[5] what a
+-- session counts.
 local order, last, sizes, totals = KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local own, event_cost, session_cost = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 

@@ -1,6 +1,6 @@
 -- ARGV: 6 the token of this call, which finds its own effect if it is repeated, 7 the limit on age, 8 on the number and 9 on the
--- size of a session's events, 10 on the size of all; then for each event its stream and position, the size of its data and the
--- sealed event.
+-- size of a session's events, 10 on the size of all, 11 the fence of the claim under which the events are appended, or empty; then for
+-- each event its stream and position, the size of its data and the sealed event. Returns 2 if the claim was lost.
 local token = ARGV[6]
 local age, most, most_data, most_size = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])
 
@@ -59,8 +59,12 @@ end
 
 local _, _, last_token = size_of(own)
 if last_token == token then return 1 end
+if ARGV[11] ~= '' then
+  local fence = redis.call('HGET', KEYS[6], 'fence')
+  if fence and fence ~= ARGV[11] then return 2 end
+end
 for _, member in ipairs(redis.call('ZRANGEBYSCORE', last, '-inf', now - age, 'LIMIT', 0, 16)) do forget(member) end
-for at = 11, #ARGV, 3 do
+for at = 12, #ARGV, 3 do
   local position, length = ARGV[at], tonumber(ARGV[at + 1])
   if has_room(length) then
     make_room(length)

@@ -1,2 +1,3 @@
 forget(own)
+redis.call('DEL', KEYS[6])
 return 1

@@ -4,9 +4,9 @@ use bytes::Bytes;
 use tokio::runtime::Runtime;
 use trunkline_protocol::{RawJson, Revision};
 use trunkline_session::{
-    EventId, Principal, SessionId, SessionRecord, StateKeys, StreamEvent, StreamId, Timestamp,
+    BusLimits, EventId, Principal, SessionId, SessionRecord, StateKeys, StreamEvent, StreamId, Timestamp,
 };
-use trunkline_store_redis::{RedisStore, RedisStoreLimits};
+use trunkline_store_redis::{RedisBus, RedisStore, RedisStoreLimits};
 
 pub(crate) const NOW: Timestamp = Timestamp(1_700_000_000_000);
 
@@ -25,10 +25,25 @@ impl StoreMaker {
     }
 
     pub(crate) fn make(&self, limits: RedisStoreLimits) -> RedisStore {
+        let url = self.next_url();
+        self.runtime.block_on(open(&url, &self.keys, limits))
+    }
+
+    /// Has three processes join one bus.
+    pub(crate) fn make_buses(&self, limits: BusLimits) -> [RedisBus; 3] {
+        let url = self.next_url();
+        [(); 3].map(|()| {
+            self.runtime.block_on(async {
+                let store = open(&url, &self.keys, RedisStoreLimits::default()).await;
+                store.join_bus(limits.clone()).await.unwrap()
+            })
+        })
+    }
+
+    fn next_url(&self) -> String {
         let number = self.made.fetch_add(1, Ordering::Relaxed);
         let separator = if self.url.contains('?') { '&' } else { '?' };
-        let url = format!("{}{separator}prefix=test{number}", self.url);
-        self.runtime.block_on(open(&url, &self.keys, limits))
+        format!("{}{separator}prefix=test{number}", self.url)
     }
 }
 

@@ -19,7 +19,13 @@ pub(crate) enum EventRecord {
     /// The event is stored under this id; without one, the event is sent without an id.
     Ready(Option<EventId>),
     Pending(PendingEvent),
+    /// Another process sends the events of the stream now, and the event is not stored.
+    ClaimLost,
 }
+
+/// Another process sends the events of the stream now.
+#[derive(Debug)]
+pub(crate) struct ClaimLost;
 
 /// An event that is being stored.
 pub(crate) struct PendingEvent {
@@ -37,11 +43,28 @@ impl EventRecord {
         id: EventId,
         message: &str,
     ) -> Self {
+        Self::store_under(events, session, stream, id, message, None)
+    }
+
+    /// Stores an event of a stream under a claim, where several processes may send its events.
+    pub(crate) fn store_under<S: BreakableStream>(
+        events: &dyn EventStore,
+        session: SessionId,
+        stream: &Arc<S>,
+        id: EventId,
+        message: &str,
+        fence: Option<u64>,
+    ) -> Self {
         if stream.is_broken() {
             return Self::Ready(None);
         }
-        let data = bytes::Bytes::copy_from_slice(message.as_bytes());
-        match events.append(session, StreamEvent { id, data }, now()) {
+        let event = StreamEvent { id, data: bytes::Bytes::copy_from_slice(message.as_bytes()) };
+        let reply = match fence {
+            None => events.append(session, event, now()),
+            Some(fence) => events.append_claimed(session, event, fence, now()),
+        };
+        match reply {
+            StoreReply::Ready(Err(StoreError::ClaimLost)) => Self::ClaimLost,
             StoreReply::Ready(result) => Self::Ready(stored_id(id, result, &**stream)),
             StoreReply::Pending(stored) => Self::Pending(PendingEvent { id, stored, stream: stream.clone() }),
         }
@@ -49,9 +72,18 @@ impl EventRecord {
 
     /// Waits until the event is stored, and returns the id to send.
     pub(crate) async fn wait(self) -> Option<EventId> {
+        self.wait_claimed().await.unwrap_or(None)
+    }
+
+    /// Waits until the event is stored under its claim, and returns the id to send.
+    pub(crate) async fn wait_claimed(self) -> Result<Option<EventId>, ClaimLost> {
         match self {
-            Self::Ready(id) => id,
-            Self::Pending(mut event) => std::future::poll_fn(|cx| event.poll_id(cx)).await,
+            Self::Ready(id) => Ok(id),
+            Self::Pending(event) => match event.stored.await {
+                Err(StoreError::ClaimLost) => Err(ClaimLost),
+                result => Ok(stored_id(event.id, result, &*event.stream)),
+            },
+            Self::ClaimLost => Err(ClaimLost),
         }
     }
 }

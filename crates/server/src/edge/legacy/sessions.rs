@@ -6,12 +6,14 @@ use std::time::Duration;
 use dashmap::DashMap;
 use trunkline_protocol::{Refusal, Revision};
 use trunkline_session::{
-    EventStore, Principal, SessionId, SessionLimits, SessionRecord, SessionStore, StoreError, Timestamp,
+    EventStore, Principal, RecordVersion, SessionId, SessionLimits, SessionRecord, SessionStore, StoreError,
+    Timestamp,
 };
 
 use super::eviction::{EvictableSession, EvictionScope, choose_evicted};
 use super::live::LiveSession;
 use super::session_summary::SessionSummary;
+use crate::bus::{BusLink, BusMessage};
 use crate::call::SessionState;
 use crate::env::Env;
 use crate::metrics::process::{self, SessionEviction};
@@ -23,7 +25,8 @@ const MAX_EVICTIONS: usize = 4;
 
 /// The sessions that this node serves, in front of the store that has them all.
 ///
-/// A session found here is not looked up again; its use is reported to the store from time to time.
+/// A session of a store of one process is not looked up again once it is found here; its use is reported to the store from time
+/// to time. In a store that several processes share, every request looks it up, since any of them may have ended or changed it.
 ///
 /// See [Session Management](https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#session-management).
 pub(crate) struct LegacySessions {
@@ -32,6 +35,8 @@ pub(crate) struct LegacySessions {
     events: Arc<dyn EventStore>,
     live: DashMap<SessionId, Arc<LiveSession>, BuildHasherDefault<IdentityHasher>>,
     limits: SessionLimits,
+    /// How old the last lookup of a session may be that is used without another one; zero for a shared store.
+    touch_interval: Duration,
 }
 
 impl LegacySessions {
@@ -41,7 +46,11 @@ impl LegacySessions {
         events: Arc<dyn EventStore>,
         limits: SessionLimits,
     ) -> Self {
-        Self { core, store, events, live: DashMap::default(), limits }
+        let touch_interval = match store.is_shared() {
+            true => Duration::ZERO,
+            false => (limits.idle / 8).min(Duration::from_secs(30)),
+        };
+        Self { core, store, events, live: DashMap::default(), limits, touch_interval }
     }
 
     pub(crate) fn events(&self) -> &Arc<dyn EventStore> {
@@ -63,7 +72,8 @@ impl LegacySessions {
         let record = self.create(record, address, now).await?;
         tracing::info!(session = %id.short(), revision = %record.revision, "session opened");
         let state = SessionState::new(&self.core, &record, env, None);
-        let session = LiveSession::new(record, state, now).with_address(address).saved_in(self.store.clone());
+        let session = LiveSession::new(record, state, now).with_address(address);
+        let session = session.saved_in(self.store.clone(), self.link(), None);
         self.live.insert(id, Arc::new(session));
         Ok(id)
     }
@@ -126,6 +136,7 @@ impl LegacySessions {
             match self.store.evict(chosen.id, &chosen.principal, now()).await {
                 Ok(true) => {
                     self.remove(chosen.id);
+                    self.publish_end(chosen.id);
                     process::count_evicted_session(scope.into());
                 }
                 // It has ended, or goes on through another node, which has its events then.
@@ -163,7 +174,7 @@ impl LegacySessions {
         let session = self.live.get(&id)?.value().clone();
         let is_known = session.principal() == principal
             && !self.is_expired(&session, now)
-            && now.since(session.store_touched()) < self.touch_interval();
+            && now.since(session.store_touched()) < self.touch_interval;
         is_known.then(|| {
             session.touch(now);
             session
@@ -178,6 +189,9 @@ impl LegacySessions {
     ) -> Result<Arc<LiveSession>, Refusal> {
         let now = now();
         let known = self.live.get(&id).map(|entry| entry.value().clone());
+        if self.store.is_shared() {
+            return self.find_shared(id, principal, known, now).await;
+        }
         let session = match known {
             Some(session) => session,
             None => self.restore(id, principal, now).await?,
@@ -186,7 +200,7 @@ impl LegacySessions {
             return Err(Refusal::SESSION_NOT_FOUND);
         }
         session.touch(now);
-        if now.since(session.store_touched()) >= self.touch_interval() {
+        if now.since(session.store_touched()) >= self.touch_interval {
             let before = session.store_touched();
             session.touch_store(now);
             let touched = self.store.touch(id, now).await.map_err(|error| {
@@ -195,12 +209,86 @@ impl LegacySessions {
                 refuse(&error)
             });
             if !touched? {
-                // Another node has ended it.
+                // The store has ended it by itself.
                 self.remove(id);
                 return Err(Refusal::SESSION_NOT_FOUND);
             }
         }
         Ok(session)
+    }
+
+    /// Finds a session that other processes may have ended or changed, with one lookup.
+    async fn find_shared(
+        &self,
+        id: SessionId,
+        principal: &Principal,
+        known: Option<Arc<LiveSession>>,
+        now: Timestamp,
+    ) -> Result<Arc<LiveSession>, Refusal> {
+        let known = known.filter(|session| session.principal() == principal);
+        let version = known.as_ref().and_then(|session| session.record_version());
+        let found = self.store.refresh(id, principal, version, now).await.map_err(|error| refuse(&error))?;
+        match (found, known) {
+            (Some(found), Some(session)) if !session.is_ended() => {
+                if let Some(record) = found.record {
+                    session.load(&self.core, record, found.version);
+                }
+                session.touch(now);
+                Ok(session)
+            }
+            (Some(found), _) => match found.record {
+                Some(record) => Ok(self.restore_record(record, found.version, now)),
+                // It was released here meanwhile.
+                None => self.restore(id, principal, now).await,
+            },
+            (None, known) => {
+                if known.is_some() {
+                    self.end_here(id);
+                }
+                Err(Refusal::SESSION_NOT_FOUND)
+            }
+        }
+    }
+
+    /// Returns a session that is in use on this node, without any check.
+    pub(crate) fn in_use(&self, id: SessionId) -> Option<Arc<LiveSession>> {
+        self.live.get(&id).map(|entry| entry.value().clone())
+    }
+
+    /// Takes over what another process has changed in a session that is in use here.
+    pub(crate) async fn reload(&self, id: SessionId) {
+        let Some(session) = self.in_use(id) else { return };
+        let principal = session.principal().clone();
+        let known = session.record_version();
+        match self.store.refresh(id, &principal, known, now()).await {
+            Ok(Some(found)) => {
+                if let Some(record) = found.record {
+                    session.load(&self.core, record, found.version);
+                }
+            }
+            Ok(None) => self.end_here(id),
+            Err(error) => tracing::warn!(%error, "a changed session could not be read"),
+        }
+    }
+
+    /// Reads all sessions that are busy here from the store again. The others are read by their next request.
+    pub(crate) async fn revalidate(&self) {
+        for id in self.busy() {
+            self.reload(id).await;
+            if let Some(session) = self.in_use(id) {
+                session.state().roots.refresh();
+            }
+        }
+    }
+
+    fn link(&self) -> Option<&Arc<BusLink>> {
+        self.core.bus.as_ref()
+    }
+
+    fn publish_end(&self, id: SessionId) {
+        if let Some(link) = self.link() {
+            link.publish_soon(BusMessage::SessionEnded { session: id.to_string() });
+        }
     }
 
     /// Returns the revision of a session of this node, if it is that principal's; this does not count as use of the
@@ -219,16 +307,31 @@ impl LegacySessions {
     ) -> Result<Arc<LiveSession>, Refusal> {
         let record = self.store.get(id, principal, now).await.map_err(|error| refuse(&error))?;
         let record = record.ok_or(Refusal::SESSION_NOT_FOUND)?;
+        Ok(self.restore_record(record, None, now))
+    }
+
+    fn restore_record(
+        &self,
+        record: SessionRecord,
+        version: Option<RecordVersion>,
+        now: Timestamp,
+    ) -> Arc<LiveSession> {
+        let id = record.id;
         // Values of headers are never stored, so the client of a restored session has to send them again.
         let state = SessionState::new(&self.core, &record, Env::NONE, None);
         state.roots.refresh();
         state.shown_lists.mark_all_shown();
         let subscriptions = record.subscriptions.clone();
-        let session = Arc::new(LiveSession::new(record, state, now).saved_in(self.store.clone()));
+        let session = LiveSession::new(record, state, now);
+        let session = Arc::new(session.saved_in(self.store.clone(), self.link(), version));
         // A client that continues a session has sent `notifications/initialized` to the node that opened it.
         session.mark_initialized();
         session.watch_again(&self.core, subscriptions);
-        Ok(self.live.entry(id).or_insert(session).value().clone())
+        let mut entry = self.live.entry(id).or_insert_with(|| session.clone());
+        if entry.is_ended() {
+            *entry = session;
+        }
+        entry.value().clone()
     }
 
     /// Ends a session at its client's request.
@@ -245,6 +348,7 @@ impl LegacySessions {
         let is_deleted = self.store.delete(id, principal).await?;
         if is_deleted {
             self.remove(id);
+            self.publish_end(id);
         }
         Ok(is_deleted)
     }
@@ -267,25 +371,36 @@ impl LegacySessions {
     /// Ends the sessions that have expired.
     pub(crate) async fn sweep(&self) {
         let now = now();
-        let busy: Vec<_> =
-            self.live.iter().filter(|entry| entry.is_busy()).map(|entry| *entry.key()).collect();
-        for id in busy {
-            if let Some(session) = self.live.get(&id) {
+        let busy = self.busy();
+        for id in &busy {
+            if let Some(session) = self.live.get(id) {
                 session.touch(now);
             }
-            if self.store.touch(id, now).await.is_err() {
-                return;
-            }
+        }
+        match self.store.touch_all(&busy, now).await {
+            // Another process has ended them, and its message was lost.
+            Ok(missing) if self.store.is_shared() => missing.into_iter().for_each(|id| self.end_here(id)),
+            Ok(_) => {}
+            Err(_) => return,
         }
         match self.store.expire(now).await {
-            Ok(over) => over.into_iter().for_each(|id| self.remove(id)),
+            Ok(over) => over.into_iter().for_each(|id| {
+                self.remove(id);
+                self.publish_end(id);
+            }),
             Err(error) => tracing::warn!(%error, "sessions could not be swept"),
         }
         // A session that the store has removed, for instance by its own bounds, must not live on here. Its events expire, or
         // another node that uses the session needs them.
         let over: Vec<_> =
             self.live.iter().filter(|entry| self.is_expired(entry, now)).map(|entry| *entry.key()).collect();
-        over.into_iter().for_each(|id| self.end_here(id));
+        for id in over {
+            // Other processes may use a shared session that is idle here, and its absolute age ends it in the store.
+            match self.store.is_shared() {
+                true => self.release(id),
+                false => self.end_here(id),
+            }
+        }
         self.events.expire(now);
         self.core.states.expire(now).await;
     }
@@ -300,8 +415,8 @@ impl LegacySessions {
         self.live.iter().for_each(|entry| entry.end());
     }
 
-    fn touch_interval(&self) -> Duration {
-        (self.limits.idle / 8).min(Duration::from_secs(30))
+    fn busy(&self) -> Vec<SessionId> {
+        self.live.iter().filter(|entry| entry.is_busy()).map(|entry| *entry.key()).collect()
     }
 
     fn is_expired(&self, session: &LiveSession, now: Timestamp) -> bool {
@@ -315,10 +430,15 @@ impl LegacySessions {
     }
 
     /// Ends the part of a session in this node; it may go on through another one.
-    fn end_here(&self, id: SessionId) {
+    pub(crate) fn end_here(&self, id: SessionId) {
         if let Some((_, session)) = self.live.remove(&id) {
             session.end();
         }
+    }
+
+    /// Forgets a session that is idle in this node.
+    fn release(&self, id: SessionId) {
+        self.live.remove_if(&id, |_, session| session.release());
     }
 }
 

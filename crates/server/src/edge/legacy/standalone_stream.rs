@@ -6,8 +6,9 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use trunkline_session::{EventId, EventStore, StreamId};
 
-use super::event_record::{BreakableStream, EventRecord};
+use super::event_record::{BreakableStream, ClaimLost, EventRecord};
 use super::live::LiveSession;
+use crate::bus::OutboxMessages;
 
 /// The state of a standalone SSE stream: its current connection, and the number of its next event.
 ///
@@ -73,10 +74,13 @@ impl StandaloneConnection {
         stream: StreamId,
         state: Arc<StandaloneStreamState>,
         number: u64,
+        next: u64,
     ) -> Self {
         if number > 0 {
-            // The previous connection may be storing an event; once the lock is released, a replay has the event.
-            drop(state.next.lock());
+            // The previous connection may be storing an event; once the lock is released, a replay has the event. Another process
+            // may have sent later ones.
+            let mut known = state.next.lock();
+            *known = next.max(*known);
         }
         Self { session, events, stream, state, number }
     }
@@ -100,11 +104,38 @@ impl StandaloneConnection {
         if !self.state.is_current(self.number) {
             return Poll::Ready(None);
         }
+        if !self.session.has_outbox() {
+            return Poll::Pending;
+        }
         let message = ready!(take());
         let id = EventId { stream: self.stream, seq: *next };
         *next += 1;
-        let record = EventRecord::store(&*self.events, self.session.id(), &self.state, id, &message);
+        let (session, fence) = (self.session.id(), self.session.fence());
+        let record = EventRecord::store_under(&*self.events, session, &self.state, id, &message, fence);
         Poll::Ready(Some((record, message)))
+    }
+
+    /// Waits until an event is stored, and returns its id and message; `None` if another process sends it.
+    pub(crate) async fn stored(
+        &self,
+        record: EventRecord,
+        message: String,
+    ) -> Option<(Option<EventId>, String)> {
+        if self.session.fence().is_none() {
+            return Some((record.wait().await, message));
+        }
+        let session = self.session.clone();
+        // In a task of its own, so that no message is lost with a connection that ends meanwhile.
+        let storing = tokio::spawn(async move {
+            match record.wait_claimed().await {
+                Ok(id) => Some((id, message)),
+                Err(ClaimLost) => {
+                    session.return_messages(OutboxMessages { changes: Vec::new(), messages: vec![message] });
+                    None
+                }
+            }
+        });
+        storing.await.ok().flatten()
     }
 
     /// Waits until another connection has taken over.

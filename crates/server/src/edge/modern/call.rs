@@ -46,9 +46,14 @@ impl ModernCall {
     }
 
     /// Refuses the request before any of it runs.
-    pub(super) fn refuse(&mut self, refusal: &Refusal) -> RenderedResponse {
+    pub(crate) fn refuse(&mut self, refusal: &Refusal) -> RenderedResponse {
         self.admitted.record_outcome(MetricOutcome::Refused);
         refuse(Some(&self.id), refusal)
+    }
+
+    /// Records that another process has answered the call.
+    pub(crate) fn record_relayed(&mut self) {
+        self.admitted.record_outcome(MetricOutcome::Ok);
     }
 
     pub(super) fn core(&self) -> &Arc<ServerCore> {
@@ -119,7 +124,7 @@ impl ModernCall {
                 .core()
                 .suspended_calls
                 .suspend(&self.principal, self.round + 1, running)
-                .map(SealedContinuation::Suspended),
+                .map(|number| self.suspended(number)),
         };
         self.input_required(questions, then, &shared)
     }
@@ -131,7 +136,12 @@ impl ModernCall {
         self.core()
             .suspended_calls
             .suspend_bytes(&self.principal, self.round + 1, bytes)
-            .map(SealedContinuation::Suspended)
+            .map(|number| self.suspended(number))
+    }
+
+    /// Names this process too where the retry may arrive at another one.
+    fn suspended(&self, number: u128) -> SealedContinuation {
+        SealedContinuation::Suspended(number, self.core().bus.as_ref().map(|bus| bus.process()))
     }
 
     fn input_required(

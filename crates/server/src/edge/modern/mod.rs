@@ -23,6 +23,7 @@ pub(crate) use self::call::ModernCall;
 pub(crate) use self::listen::SubscriptionStream;
 use super::{EraExchange, MessageStart, RenderedResponse};
 use crate::access_grant::AccessGrant;
+use crate::bus::RelayedCall;
 use crate::call::{CallScope, CallState, Caller, Context, IncomingCall};
 use crate::caller_identity::CallerIdentity;
 use crate::change::{ChangeSubscriber, SubscriptionFilter};
@@ -223,7 +224,15 @@ fn resume(
                 Some(bytes),
             )));
         }
-        SealedContinuation::Suspended(number) => number,
+        SealedContinuation::Suspended(number, owner) => {
+            let elsewhere = core.bus.clone().zip(owner).filter(|(bus, owner)| bus.process() != *owner);
+            if let Some((bus, owner)) = elsewhere {
+                let (id, request) = (call.id().clone(), request_text(&call, &params));
+                let relayed = RelayedCall::begin(bus, call, owner, request, origin_of(caller));
+                return MessageStart::Deferred(id, Box::pin(relayed));
+            }
+            number
+        }
     };
     let id = call.id().clone();
     let resumed = Box::pin(async move {
@@ -240,6 +249,20 @@ fn resume(
         }
     });
     MessageStart::Deferred(id, resumed)
+}
+
+/// Writes a request again, for the process that holds its call.
+fn request_text(call: &ModernCall, params: &Params) -> String {
+    let mut members = params.members.clone();
+    if let Some(meta) = &params.meta {
+        members.set("_meta", meta.to_raw());
+    }
+    emit::request(call.id(), call.method().as_str(), Some(&members.to_raw()))
+}
+
+fn origin_of(caller: Caller) -> RequestOrigin {
+    let Caller { principal, connection, remote_address, env, grant, .. } = caller;
+    RequestOrigin { principal, connection, remote_address, env, grant }
 }
 
 /// Input responses by the key of their input request.

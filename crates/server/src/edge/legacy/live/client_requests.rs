@@ -60,7 +60,12 @@ impl LiveSession {
         if activity.ended || activity.input_closed || activity.open_requests.len() >= MAX_OPEN_REQUESTS {
             return Err(AskError::Ended);
         }
-        let id = RequestId::from_text(&format!("trunkline-{:x}", activity.next_number()));
+        let number = activity.next_number();
+        // The response may be posted to another process, which sends it to the one that the id names.
+        let id = RequestId::from_text(&match self.process() {
+            Some(process) => format!("trunkline-{process}-{number:x}"),
+            None => format!("trunkline-{number:x}"),
+        });
         activity.open_requests.insert(id.clone(), open);
         Ok(id)
     }

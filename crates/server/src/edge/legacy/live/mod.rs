@@ -1,5 +1,6 @@
 mod calls;
 mod client_requests;
+mod outbox;
 mod saved_record;
 mod streams;
 
@@ -10,9 +11,10 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
 use parking_lot::{Mutex, MutexGuard};
 use trunkline_protocol::{LoggingLevel, RawJson, RequestId, Revision};
-use trunkline_session::{Principal, SessionId, SessionRecord, StreamId, Timestamp};
+use trunkline_session::{Principal, ProcessId, RecordChange, SessionId, SessionRecord, StreamId, Timestamp};
 
 use self::client_requests::OpenClientRequest;
+use self::outbox::SessionOutbox;
 use self::saved_record::SavedRecord;
 pub(crate) use self::streams::ResumableStream;
 use super::standalone_stream::StandaloneStreamState;
@@ -37,6 +39,8 @@ pub(crate) struct LiveSession {
     /// The client has sent `notifications/initialized`.
     initialized: AtomicBool,
     saved: Option<SavedRecord>,
+    /// Where several processes share the session.
+    outbox: Option<SessionOutbox>,
     state: Arc<SessionState>,
     activity: Mutex<SessionActivity>,
     _gauge: GaugeGuard,
@@ -91,6 +95,7 @@ impl LiveSession {
             store_touched: AtomicU64::new(now.0),
             initialized: AtomicBool::new(false),
             saved: None,
+            outbox: None,
             state: Arc::new(state),
             activity: Mutex::default(),
             _gauge: GaugeGuard::session(),
@@ -174,7 +179,7 @@ impl LiveSession {
 
     pub(crate) fn set_level(&self, level: LoggingLevel) {
         if self.level.swap(level as u8, Ordering::Relaxed) != level as u8 {
-            self.mark_changed();
+            self.mark_changed(RecordChange::LogLevel(level));
         }
     }
 
@@ -238,6 +243,21 @@ impl LiveSession {
         if let Some(subscription) = subscription {
             subscription.wake();
         }
+    }
+
+    /// Ends the part of the session in this process, if it is not busy, and leaves its state to the other processes that use it.
+    pub(crate) fn release(&self) -> bool {
+        let mut activity = self.lock();
+        if activity.is_busy() {
+            return false;
+        }
+        activity.ended = true;
+        true
+    }
+
+    /// Returns the process that serves the session here, if several share it.
+    pub(crate) fn process(&self) -> Option<ProcessId> {
+        self.outbox.as_ref().map(SessionOutbox::process)
     }
 
     fn lock(&self) -> MutexGuard<'_, SessionActivity> {

@@ -78,7 +78,7 @@ impl LiveSession {
             }
         };
         drop(activity);
-        Ok(StandaloneConnection::new(self.clone(), events.clone(), stream, state, number))
+        Ok(StandaloneConnection::new(self.clone(), events.clone(), stream, state, number, next))
     }
 
     /// Removes a standalone stream when its connection ends, unless another has taken it over.

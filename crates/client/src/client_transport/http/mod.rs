@@ -30,7 +30,7 @@ use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, FutureExt as _};
 use trunkline_protocol::envelope::MessageLimits;
-use trunkline_transport::Url;
+use trunkline_transport::{Secret, Url};
 use trunkline_transport::http::OriginMismatch;
 
 pub(crate) use self::authorized_http::{AuthorizedHttp, authorization_headers};
@@ -44,6 +44,7 @@ use super::{
 };
 
 use crate::message_budget::MessageBudget;
+use crate::resumable_session::ResumableSession;
 
 /// The reason of failures after the client closed the connection.
 const CLOSED_MESSAGE: &str = "the connection was closed";
@@ -69,7 +70,8 @@ pub(crate) struct StreamableHttpTransport {
 }
 
 impl StreamableHttpTransport {
-    /// Creates the transport; no connection is opened before the first request.
+    /// Creates the transport, in a session that another client opened if there is one. Otherwise no connection is
+    /// opened before the first request.
     ///
     /// # Errors
     /// Never for a parsed URL, although the type cannot express that.
@@ -79,8 +81,14 @@ impl StreamableHttpTransport {
         headers: &CustomHeaders,
         limits: HttpLimits,
         unsolicited: UnsolicitedSender,
+        session: Option<&ResumableSession>,
     ) -> Result<Self, OriginMismatch> {
-        Ok(Self { shared: Arc::new(HttpShared::new(http, url, headers, limits, unsolicited)?) })
+        let shared = Arc::new(HttpShared::new(http, url, headers, limits, unsolicited)?);
+        if let Some(session) = session {
+            shared.resume(session);
+            standalone_stream::start_stream(&shared);
+        }
+        Ok(Self { shared })
     }
 }
 
@@ -112,6 +120,14 @@ impl ClientTransport for StreamableHttpTransport {
 
     fn is_closed(&self) -> bool {
         self.shared.is_closed()
+    }
+
+    fn session_id(&self) -> Option<Secret> {
+        self.shared.session_id()
+    }
+
+    fn keep_session(&self) {
+        self.shared.keep_session();
     }
 
     fn is_waiting_for_user(&self) -> bool {

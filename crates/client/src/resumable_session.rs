@@ -197,7 +197,11 @@ mod tests {
             ("\"capabilities\":{", "\"capabilities\":7,\"c\":{"),
         ] {
             let text = text().replacen(from, to, 1);
-            assert_eq!(ResumableSession::from_json(&text).unwrap_err(), ResumableSessionError::Malformed, "{text}");
+            assert_eq!(
+                ResumableSession::from_json(&text).unwrap_err(),
+                ResumableSessionError::Malformed,
+                "{text}"
+            );
         }
     }
 }

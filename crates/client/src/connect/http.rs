@@ -12,7 +12,8 @@ use super::handshake::{self, HandshakeError};
 use super::opened_transport::OpenedTransport;
 use super::probe::{DiscoverOutcome, ProbeDecision, decide_over_http, falls_back_to_sse};
 use super::{
-    ConnectAttempts, ConnectPlan, EstablishedConnection, HttpTransportKind, NOT_RESUMABLE, refuse_token_exchange,
+    ConnectAttempts, ConnectPlan, EstablishedConnection, HttpTransportKind, NOT_RESUMABLE,
+    refuse_token_exchange,
 };
 use crate::client_transport::{
     AuthorizedHttp, ChannelTransport, ClientTransport, CustomHeaders, HttpSseChannel,
@@ -65,8 +66,7 @@ impl HttpConnectContext<'_> {
         let (sender, receiver) = unsolicited_channel(self.plan.on_dropped.clone());
         let http = self.authorized_http();
         let (limits, session) = (self.plan.http_limits(), self.plan.resumed.as_ref());
-        let transport =
-            StreamableHttpTransport::new(http, self.url, &self.headers, limits, sender, session);
+        let transport = StreamableHttpTransport::new(http, self.url, &self.headers, limits, sender, session);
         let transport = transport.map_err(Error::invalid_options)?;
         Ok(OpenedTransport {
             transport: Arc::new(transport),
@@ -82,8 +82,7 @@ impl HttpConnectContext<'_> {
         session: &ResumableSession,
         attempts: &mut ConnectAttempts,
     ) -> Result<EstablishedConnection, Error> {
-        let (revision, invalid) =
-            (session.revision(), |cause| Error::InvalidOptions { cause, source: None });
+        let (revision, invalid) = (session.revision(), |cause| Error::InvalidOptions { cause, source: None });
         if self.plan.http_transport == HttpTransportKind::Sse {
             return Err(invalid(NOT_RESUMABLE.to_owned()));
         }

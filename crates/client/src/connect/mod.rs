@@ -241,9 +241,7 @@ pub(crate) async fn connect(
     plan: &ConnectPlan,
     attempts: &mut ConnectAttempts,
 ) -> Result<EstablishedConnection, Error> {
-    if plan.resumed.is_some()
-        && !matches!(&target, Target::Url(url) if !url.scheme().is_websocket())
-    {
+    if plan.resumed.is_some() && !matches!(&target, Target::Url(url) if !url.scheme().is_websocket()) {
         return Err(Error::InvalidOptions { cause: NOT_RESUMABLE.to_owned(), source: None });
     }
     match target {

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 use trunkline_client::protocol::{LoggingLevel, Revision};
-use trunkline_client::transport::memory;
 use trunkline_client::transport::ChannelOpener;
+use trunkline_client::transport::memory;
 use trunkline_client::{ChangeFilter, Client, Error, HttpTransportKind, ResumableSession};
 
 use crate::scripted::{ScriptedHttpServer, ScriptedResponse, SeenRequest};
@@ -29,7 +29,8 @@ fn echo(seen: &SeenRequest) -> ScriptedResponse {
 
 /// Opens a session, calls a tool, and leaves the session open at the server.
 async fn leave_session(server: &ScriptedHttpServer) -> ResumableSession {
-    let client = within(direct().era(trunkline_client::protocol::Era::Legacy).connect(server.url.as_str())).await;
+    let client =
+        within(direct().era(trunkline_client::protocol::Era::Legacy).connect(server.url.as_str())).await;
     let client = client.unwrap();
     assert_eq!(within(client.call("a", json!({}))).await.unwrap().text(), "a");
     let session = client.resumable_session().unwrap();

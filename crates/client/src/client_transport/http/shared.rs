@@ -10,8 +10,8 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, timeout, timeout_at};
 use trunkline_protocol::{Refusal, RequestId, Revision, emit};
-use trunkline_transport::{Secret, Url};
 use trunkline_transport::http::{HeaderLines, HttpError, HttpResponse, OriginMismatch};
+use trunkline_transport::{Secret, Url};
 
 use super::HttpLimits;
 use super::authorized_http::AuthorizedHttp;

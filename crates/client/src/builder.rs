@@ -19,6 +19,7 @@ use crate::error::ConnectError;
 use crate::error::Error;
 use crate::input::{InputHandler, NoInputHandler};
 use crate::limits::ClientLimits;
+use crate::resumable_session::ResumableSession;
 
 /// Builds a [`Client`]: how it connects, and how it handles what the server sends.
 #[must_use = "nothing happens before `connect`"]
@@ -42,6 +43,7 @@ pub struct ClientBuilder {
     dialer: Dialer,
     authorization: Option<AuthorizationSource>,
     list_meta: JsonObject,
+    resumed: Option<ResumableSession>,
 }
 
 impl Default for ClientBuilder {
@@ -64,6 +66,7 @@ impl Default for ClientBuilder {
             dialer: Dialer::default(),
             authorization: None,
             list_meta: JsonObject::new(),
+            resumed: None,
         }
     }
 }
@@ -216,6 +219,17 @@ impl ClientBuilder {
         self
     }
 
+    /// Continues a session of Streamable HTTP that another client opened, without a handshake.
+    ///
+    /// The [`InputHandler`] should have the capabilities of that client, which the server was sent for good. The first
+    /// request shows whether the server still knows the session; if not, a new one is opened, and the client has its
+    /// log level and subscriptions there too. One client at a time should have a session: a server sends what belongs to
+    /// no request to one of them.
+    pub fn resume(mut self, session: ResumableSession) -> Self {
+        self.resumed = Some(session);
+        self
+    }
+
     /// Connects to the target.
     ///
     /// # Errors
@@ -275,7 +289,8 @@ impl ClientBuilder {
             dialer: self.dialer,
             authorization: self.authorization,
             list_meta: self.list_meta,
-            ids: RequestIds::default(),
+            ids: if self.resumed.is_some() { RequestIds::random() } else { RequestIds::default() },
+            resumed: self.resumed,
         };
         (plan, self.input, self.logs, self.level)
     }

@@ -26,6 +26,7 @@ use crate::error::Error;
 use crate::input::InputHandler;
 use crate::known_tools::KnownTools;
 use crate::list::ItemList;
+use crate::resumable_session::ResumableSession;
 use crate::session_listener::{self, DetachedAnswers};
 use crate::subscribe::{ChangeBroadcaster, ChangeEvent, ChangeFilter, ChangeStream};
 use crate::user_timeout::timeout_unless_waiting;
@@ -157,6 +158,21 @@ impl Client {
     /// Returns the negotiated protocol revision.
     pub fn revision(&self) -> Revision {
         self.inner.session.load().info.revision
+    }
+
+    /// Returns the session, so that another client can continue it with
+    /// [`ClientBuilder::resume`](crate::ClientBuilder::resume). Only servers over Streamable HTTP have such sessions, up to
+    /// revision 2025-11-25.
+    pub fn resumable_session(&self) -> Option<ResumableSession> {
+        let session = self.inner.session.load();
+        let id = self.inner.transport.session_id().filter(|_| session.info.is_stateful())?;
+        Some(ResumableSession::new(id, &session.info))
+    }
+
+    /// Leaves the session open at the server when the connection closes, so that another client can continue it.
+    /// Without this, closing the connection deletes the session.
+    pub fn keep_session(&self) {
+        self.inner.transport.keep_session();
     }
 
     /// Lists the tools, all pages of them.

@@ -25,6 +25,7 @@ mod registry;
 mod relay;
 mod scope;
 mod upstream;
+mod upstream_sessions;
 
 pub use trunkline_auth::sign_in::SignInClient;
 pub use trunkline_config as config;
@@ -39,3 +40,4 @@ pub use self::names::{ItemKind, NameCollision, NameTemplate, NameTemplateError};
 pub use self::options::{AnonymousClients, HubOptions};
 pub use self::registry::ResourceTools;
 pub use self::upstream::{UpstreamConnectionState, UpstreamStatus};
+pub use self::upstream_sessions::{StoreAccess, UpstreamSessions};

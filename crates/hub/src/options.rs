@@ -11,6 +11,7 @@ use crate::limits::HubLimits;
 use crate::login::UserLogins;
 use crate::names::NameTemplate;
 use crate::registry::ResourceTools;
+use crate::upstream_sessions::UpstreamSessions;
 
 /// Options of a hub: identity, naming, connecting and limits.
 #[derive(Clone)]
@@ -38,6 +39,9 @@ pub struct HubOptions {
     pub caller_rate: Option<CallRate>,
     /// How users log in to servers that demand it. Default not at all: such a server is unavailable.
     pub logins: Option<UserLogins>,
+    /// Stores the sessions with servers over Streamable HTTP, so that the next run continues them. Default not: they end
+    /// with the hub.
+    pub upstream_sessions: Option<UpstreamSessions>,
     /// The bounds.
     pub limits: HubLimits,
 }
@@ -69,6 +73,7 @@ impl Default for HubOptions {
             access: AccessRules::default(),
             caller_rate: None,
             logins: None,
+            upstream_sessions: None,
             limits: HubLimits::default(),
         }
     }

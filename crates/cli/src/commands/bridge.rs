@@ -13,7 +13,8 @@ use trunkline_hub::{AccessRules, Connector, Hub, HubLimits, HubOptions, UserLogi
 use trunkline_server::Host;
 
 use super::serve::{
-    EdgeArgs, HTTP_HEADING, PreparedService, ServeTransport, in_runtime, is_http_option, user_logins,
+    EdgeArgs, HTTP_HEADING, OpenedStore, PreparedService, ServeTransport, in_runtime, is_http_option,
+    user_logins,
 };
 use crate::config_failure::config_failure;
 use crate::connect::{
@@ -96,7 +97,7 @@ async fn bridge(
     let store = transport.open_store(&args.edge, &mut options, None).await?;
     // The bridge connects to its server before it responds to clients.
     let hub = tokio::select! {
-        hub = connect(args, transport, resolved, only, &logins) => hub?,
+        hub = connect(args, transport, resolved, only, &logins, store.as_ref()) => hub?,
         _ = signals.next() => return Err(interrupted()),
     };
     let host = Host::new(hub.clone(), options).map_err(|error| CliFailure::new(ExitReason::Failed, error))?;
@@ -117,6 +118,7 @@ async fn connect(
     resolved: &ResolvedTarget,
     only: SingleServerConnector,
     logins: &UserLogins,
+    store: Option<&OpenedStore>,
 ) -> Result<Hub, CliFailure> {
     let mut server = match &resolved.configured {
         Some(server) => server.clone(),
@@ -128,7 +130,16 @@ async fn connect(
     let connector = Arc::new(only.clone());
     let access = access_rules(args, resolved)?;
     let logins = Some(logins.clone());
-    let options = HubOptions { connector, anonymous, limits, access, logins, ..HubOptions::default() };
+    let upstream_sessions = store.map(OpenedStore::upstream_sessions);
+    let options = HubOptions {
+        connector,
+        anonymous,
+        limits,
+        access,
+        logins,
+        upstream_sessions,
+        ..HubOptions::default()
+    };
     let connected = Hub::bridge(server, options).await;
     connected.map_err(|error| match only.failure() {
         Some(failure) => connect_failure(failure, &resolved.label),

@@ -12,6 +12,7 @@ mod stub;
 mod unsolicited;
 
 use futures_util::future::BoxFuture;
+use trunkline_transport::Secret;
 pub(crate) use trunkline_transport::http::RequestDelivery;
 
 pub(crate) use self::channel::{ChannelLimits, ChannelTransport, EXCHANGE_TRANSPORT};
@@ -53,6 +54,14 @@ pub(crate) trait ClientTransport: Send + Sync + 'static {
 
     /// Closes the connection gracefully: sessions are deleted, processes are terminated and awaited.
     fn close(&self) -> BoxFuture<'static, ()>;
+
+    /// Returns the id of the session, if the transport has one that another client could continue.
+    fn session_id(&self) -> Option<Secret> {
+        None
+    }
+
+    /// Leaves such a session open at the server when the connection is closed.
+    fn keep_session(&self) {}
 
     /// Reports whether the connection is closed for good.
     fn is_closed(&self) -> bool {

@@ -11,13 +11,17 @@ use trunkline_transport::Url;
 use super::handshake::{self, HandshakeError};
 use super::opened_transport::OpenedTransport;
 use super::probe::{DiscoverOutcome, ProbeDecision, decide_over_http, falls_back_to_sse};
-use super::{ConnectAttempts, ConnectPlan, EstablishedConnection, HttpTransportKind, refuse_token_exchange};
+use super::{
+    ConnectAttempts, ConnectPlan, EstablishedConnection, HttpTransportKind, NOT_RESUMABLE,
+    refuse_token_exchange,
+};
 use crate::client_transport::{
     AuthorizedHttp, ChannelTransport, ClientTransport, CustomHeaders, HttpShared, HttpSseChannel,
     StreamableHttpTransport, TransportFailure, TransportFailureKind, unsolicited_channel,
 };
-use crate::edge::ProtocolEdge;
+use crate::edge::{LegacyEdge, ProtocolEdge};
 use crate::error::Error;
+use crate::resumable_session::ResumableSession;
 
 /// The parameters of every attempt.
 struct HttpConnectContext<'a> {
@@ -40,6 +44,9 @@ pub(crate) async fn connect(
 ) -> Result<EstablishedConnection, Error> {
     let authorizer = plan.authorizer(url);
     let context = HttpConnectContext { url, plan, headers: plan.custom_headers()?, authorizer };
+    if let Some(session) = &plan.resumed {
+        return context.resume(session, attempts);
+    }
     match plan.pin {
         _ if plan.http_transport == HttpTransportKind::Sse => context.connect_sse(attempts).await,
         Some(pin) if pin.era() == Era::Legacy => {
@@ -61,10 +68,29 @@ impl HttpConnectContext<'_> {
         let shared = HttpShared::new(http, self.url, &self.headers, self.plan.http_limits(), sender);
         let shared = shared.map_err(Error::invalid_options)?;
         Ok(OpenedTransport {
-            transport: Arc::new(StreamableHttpTransport::new(shared)),
+            transport: Arc::new(StreamableHttpTransport::new(shared, self.plan.resumed.as_ref())),
             unsolicited: receiver,
             transport_name: "streamable-http",
         })
+    }
+
+    /// Continues a session that another client opened. Nothing is requested: if the server has forgotten the session,
+    /// the first request opens a new one.
+    fn resume(
+        &self,
+        session: &ResumableSession,
+        attempts: &mut ConnectAttempts,
+    ) -> Result<EstablishedConnection, Error> {
+        let (revision, invalid) = (session.revision(), |cause| Error::InvalidOptions { cause, source: None });
+        if self.plan.http_transport == HttpTransportKind::Sse {
+            return Err(invalid(NOT_RESUMABLE.to_owned()));
+        }
+        if self.plan.rejects_revision(revision) {
+            return Err(invalid(format!("the session has revision {revision}, and another is pinned")));
+        }
+        attempts.record("continue a session", format!("at {revision}"));
+        let edge = ProtocolEdge::Legacy(LegacyEdge::new(revision));
+        Ok(self.open_transport()?.establish(edge, session.description().clone()))
     }
 
     /// Detects the era of the server, connects in it, and caches it.

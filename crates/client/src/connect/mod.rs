@@ -23,6 +23,7 @@ mod supported_eras;
 mod websocket;
 
 use std::fmt;
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -46,6 +47,7 @@ use crate::dropped_message::DropCallback;
 use crate::edge::ProtocolEdge;
 use crate::error::{ConnectError, Error};
 use crate::limits::ClientLimits;
+use crate::resumable_session::ResumableSession;
 
 /// The transport for an `http` address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -97,6 +99,8 @@ pub(crate) struct ConnectPlan {
     pub(crate) dialer: Dialer,
     /// Members of `_meta` of every list request.
     pub(crate) list_meta: JsonObject,
+    /// The session to continue instead of opening one.
+    pub(crate) resumed: Option<ResumableSession>,
     pub(crate) ids: RequestIds,
 }
 
@@ -108,6 +112,9 @@ impl ConnectPlan {
 
     /// Returns the eras that a server supports, as far as the connection shows it.
     pub(crate) fn supported_eras(&self, description: &ServerDescription) -> SupportedEras {
+        if let Some(session) = &self.resumed {
+            return session.eras();
+        }
         let wanted = match self.pin {
             Some(_) => EraPreference::Pinned,
             None => EraPreference::Preferred(self.prefers),
@@ -177,11 +184,21 @@ fn refuse_token_exchange(authorizer: Option<&Arc<Authorizer>>) -> Result<(), Err
     }
 }
 
+/// Why a target cannot be connected to in an existing session.
+const NOT_RESUMABLE: &str = "only a session of Streamable HTTP can be continued";
+
 /// The request ids of one client, which are never reused.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RequestIds(Arc<AtomicU64>);
 
 impl RequestIds {
+    /// Starts at a random number, so that the ids differ from those of other clients of the same session. They stay
+    /// below 2^53, which every JSON implementation reads exactly.
+    pub(crate) fn random() -> Self {
+        let random = RandomState::new().build_hasher().finish() >> 12;
+        Self(Arc::new(AtomicU64::new(random | (1 << 32))))
+    }
+
     pub(crate) fn next(&self) -> u64 {
         // Relaxed: the number only has to be unique.
         self.0.fetch_add(1, Ordering::Relaxed) + 1
@@ -224,6 +241,9 @@ pub(crate) async fn connect(
     plan: &ConnectPlan,
     attempts: &mut ConnectAttempts,
 ) -> Result<EstablishedConnection, Error> {
+    if plan.resumed.is_some() && !matches!(&target, Target::Url(url) if !url.scheme().is_websocket()) {
+        return Err(Error::InvalidOptions { cause: NOT_RESUMABLE.to_owned(), source: None });
+    }
     match target {
         Target::Channel(opener) => {
             channel::connect(&channel::ChannelSource::Opener(opener), plan, attempts).await

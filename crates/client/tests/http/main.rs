@@ -12,6 +12,7 @@ mod everything;
 mod hostile;
 mod message_memory;
 mod mirroring;
+mod resumed_sessions;
 mod resumption;
 mod scripted;
 mod sessions;

@@ -200,9 +200,14 @@ impl Hub {
     }
 
     /// Closes every connection once its running calls have finished, or after
-    /// [`HubLimits::drain_timeout`](crate::HubLimits::drain_timeout). The hub has no servers afterwards.
+    /// [`HubLimits::drain_timeout`](crate::HubLimits::drain_timeout). The hub has no servers afterwards. Sessions that
+    /// are [stored](crate::HubOptions::upstream_sessions) stay open at the servers.
     pub async fn shutdown(&self) {
         self.inner.save_listings().await;
+        let kept = self.inner.keep_sessions().await;
         self.set_servers(Vec::new()).await;
+        if let Some(sessions) = kept {
+            sessions.release().await;
+        }
     }
 }

@@ -23,6 +23,7 @@ mod resource_tools;
 mod restricted_views;
 mod route;
 mod save;
+mod stored_sessions;
 mod unlisted;
 mod user_logins;
 mod user_spaces;
@@ -160,6 +161,10 @@ impl Hub {
         inner.tasks().push(tokio::spawn(publishing).abort_handle());
         let saving = save::save_listings(Arc::downgrade(&inner), inner.listings_changed.clone());
         inner.tasks().push(tokio::spawn(saving).abort_handle());
+        if let Some(sessions) = &inner.options.upstream_sessions {
+            let recording = stored_sessions::record_sessions(Arc::downgrade(&inner), sessions.clone());
+            inner.tasks().push(tokio::spawn(recording).abort_handle());
+        }
         Self { inner }
     }
 

@@ -6,7 +6,7 @@ use parking_lot::MutexGuard;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use trunkline_client::config::{pinned_era, with_pinned_revision};
-use trunkline_client::{Client, ClientLimits, Error};
+use trunkline_client::{Client, ClientLimits, Error, ResumableSession};
 use trunkline_config::{ConnectionSharing, ServerConfig, ServerLocation};
 use trunkline_protocol::Era;
 use trunkline_protocol::model::Implementation;
@@ -39,7 +39,7 @@ impl Upstream {
         tracing::debug!(server = %self.name, scope = %key.describe(), "connecting");
         let callbacks =
             ConnectionCallbacks { roots, url_elicitations: Arc::default(), calls: Arc::default() };
-        let connecting = self.connect(&config, &key, callbacks.clone());
+        let connecting = self.connect(&config, &key, callbacks.clone(), None);
         let (weak, profile) = (Arc::downgrade(self), profile.cloned());
         let digest = profile.as_ref().and_then(|profile| profile.roots.as_ref()).map(|(digest, _)| *digest);
         let (outcome_sender, done) = watch::channel(None);
@@ -69,11 +69,13 @@ impl Upstream {
         done
     }
 
-    fn connect(
+    /// Connects as configured, in a session that another process opened if there is one.
+    pub(super) fn connect(
         &self,
         config: &ServerConfig,
         key: &PoolKey,
         ConnectionCallbacks { roots, url_elicitations, calls }: ConnectionCallbacks,
+        resumed: Option<ResumableSession>,
     ) -> trunkline_client::BoxFuture<'static, Result<Client, Error>> {
         let (limits, name) = (&self.options.limits, self.name.clone());
         let builder = Client::builder()
@@ -95,6 +97,10 @@ impl Upstream {
             .input(SessionInputHandler { capabilities: key.input.capabilities(), roots, url_elicitations })
             .prefer(key.era);
         let builder = with_pinned_revision(builder, config);
+        let builder = match resumed {
+            Some(session) => builder.resume(session),
+            None => builder,
+        };
         let config = key.variables.add_to(config.clone());
         let (options, predecessor) = (self.options.clone(), self.predecessor.clone());
         let auth = self.auth.clone();

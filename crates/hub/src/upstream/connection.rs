@@ -237,6 +237,11 @@ impl UpstreamConnection {
         !self.variables.is_empty()
     }
 
+    /// Reports whether it is of a client without a session, which does not return after a restart.
+    pub(super) fn is_of_unstored_client(&self) -> bool {
+        matches!(&*self.owner.lock(), Some(SlotOwner { client: ClientKey::Connection(_), .. }))
+    }
+
     /// Reports whether its session is one that a key needs, whatever its scope.
     pub(super) fn matches_session(&self, key: &PoolKey) -> bool {
         self.input == key.input && self.era == key.era && self.variables == key.variables

@@ -23,6 +23,8 @@ const ABANDONED_CALL_TIMEOUT: Duration = Duration::from_secs(5);
 /// Watches a connection until it is closed or lost.
 pub(super) async fn watch(upstream: Weak<Upstream>, connection: Arc<UpstreamConnection>) {
     let (mut changes, mut again) = (None, ListRetry::default());
+    let note_session = || upstream.upgrade().inspect(|upstream| upstream.notify_session_changed());
+    note_session();
     unless_closing(&connection, async {
         changes = again.subscribe_lists(&upstream, &connection).await;
         let is_needed = |upstream: &Upstream| upstream.needs_listing(&connection);
@@ -34,6 +36,8 @@ pub(super) async fn watch(upstream: Weak<Upstream>, connection: Arc<UpstreamConn
     loop {
         // Created before the checks, so that no wakeup in between is missed.
         let woken = connection.woken();
+        // It may have been claimed.
+        note_session();
         unless_closing(&connection, again.refresh_requested(&upstream, &connection)).await;
         let Some(idle_at) = upstream.upgrade().map(|upstream| upstream.check_idle(&connection)) else {
             return;

@@ -20,10 +20,19 @@ use super::wait_list::{ConnectionNeed, WaitTicket};
 enum LeaseStatus {
     Ready(ConnectionLease),
     Connecting(watch::Receiver<Option<AttemptOutcome>>),
+    /// Sessions of an earlier run may be stored, and are looked for first.
+    Reviving(ConnectionScope),
     /// The backoff of the last failure is still running.
     BackingOff(Duration, UpstreamFailure),
     /// Waits for another call to end or for a further connection; on timeout the call fails with this error.
     Queued(ConnectionNeed, UpstreamUnavailable),
+}
+
+/// Whether the stored sessions of a caller's scope are connected.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum StoredSessions {
+    Unknown,
+    Connected,
 }
 
 /// A call that waits for a connection.
@@ -43,7 +52,7 @@ impl Upstream {
         self: &Arc<Self>,
         profile: &CallerProfile,
     ) -> Result<ConnectionLease, UpstreamUnavailable> {
-        match self.try_lease(profile, None)? {
+        match self.try_lease(profile, None, StoredSessions::Unknown)? {
             LeaseStatus::Ready(lease) => Ok(lease),
             // Boxed, so that calls that find a connection at once do not reserve memory for it.
             status => Box::pin(self.wait_for_lease(profile, status)).await,
@@ -76,6 +85,7 @@ impl Upstream {
                     // The attempt was aborted, and the next `try_lease` returns the reason.
                     None => {}
                 },
+                LeaseStatus::Reviving(scope) => self.revive(&scope).await,
                 LeaseStatus::BackingOff(wait, failure) if Instant::now() + wait > give_up => {
                     return Err(UpstreamUnavailable::Failed(failure, wait));
                 }
@@ -106,7 +116,7 @@ impl Upstream {
                 },
             }
             state_changes.mark_unchanged();
-            status = self.try_lease(profile, waiting.as_ref())?;
+            status = self.try_lease(profile, waiting.as_ref(), StoredSessions::Connected)?;
         }
     }
 
@@ -161,6 +171,7 @@ impl Upstream {
         self: &Arc<Self>,
         scope: &ConnectionScope,
     ) -> Result<ConnectionLease, UpstreamUnavailable> {
+        self.revive(scope).await;
         loop {
             let coming = {
                 let mut state = self.lock();
@@ -220,10 +231,16 @@ impl Upstream {
         self: &Arc<Self>,
         profile: &CallerProfile,
         waiting: Option<&WaitingCall>,
+        stored: StoredSessions,
     ) -> Result<LeaseStatus, UpstreamUnavailable> {
         let mut state = self.lock();
         state.check()?;
         let key = self.pool_key_of(profile, &state);
+        if stored == StoredSessions::Unknown
+            && let Some(scope) = self.revivable_scope(&state, &key)
+        {
+            return Ok(LeaseStatus::Reviving(scope));
+        }
         let digest = profile.roots.as_ref().map(|(digest, _)| *digest).filter(|_| self.asks_roots());
         let mut need = ConnectionNeed { pool_key: key, roots: digest, needs_slot: false };
         let ticket = waiting.map(|waiting| &waiting.ticket);
@@ -365,9 +382,12 @@ fn lease_matching(
 ) -> Option<ConnectionLease> {
     let (client, can_be_asked) = (profile.client_key(), profile.can_be_asked(key));
     let free = || fitting.iter().filter(|connection| !can_be_asked || connection.may_be_asked(&client));
-    // A client stays with the process that it used last, since that may hold its state.
+    // A client stays with the process that it used last, since that may hold its state; and a session of its own, which
+    // may be of an earlier run, comes before one that was opened for the lists.
     let used = free().find(|connection| connection.was_last_asked(&client));
-    let connection = used.or_else(|| free().next()).filter(|_| before == 0 || free().count() > before)?;
+    let own = || free().find(|connection| connection.matches_scope(|scope| *scope == key.scope));
+    let connection =
+        used.or_else(own).or_else(|| free().next()).filter(|_| before == 0 || free().count() > before)?;
     let is_unassigned = connection.matches_scope(|scope| *scope == ConnectionScope::Unassigned);
     if let (false, ConnectionScope::Session(_), Some((_, changed))) =
         (is_unassigned, &key.scope, &profile.roots)

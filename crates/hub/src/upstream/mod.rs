@@ -43,6 +43,7 @@ mod listing_memory;
 mod listing_store;
 mod reconnect;
 mod reports;
+mod revival;
 mod roots;
 mod roots_barrier;
 mod running_calls;
@@ -77,6 +78,7 @@ pub(crate) use self::listing_key::ListingKey;
 pub(crate) use self::listing_memory::ListingMemory;
 use self::listing_memory::{ListingBounds, ListingShare};
 pub(crate) use self::listing_store::{CapabilityListing, ListingState, MAX_LISTINGS};
+pub(crate) use self::roots::RootsDigest;
 pub(crate) use self::status::{
     FailureKind, KnownServer, UpstreamFailure, UpstreamUnavailable, exchange_problem, headline,
 };
@@ -123,6 +125,10 @@ pub(crate) struct Upstream {
     /// Whether the server has demanded a token that it did not get.
     has_demanded_token: AtomicBool,
     find_user: Arc<FindUserFn>,
+    /// The user that it is for; `None` for one that all users share.
+    user: Option<Account>,
+    /// Held while stored sessions are connected.
+    revival_turn: tokio::sync::Mutex<()>,
     /// What is exposed until its user has logged in.
     login_items: OnceLock<Arc<UpstreamListing>>,
     tasks: Mutex<Vec<AbortHandle>>,
@@ -185,7 +191,9 @@ impl Upstream {
         }
         let upstream = Arc::new(Self {
             in_process: options.connector.in_process(&config),
-            auth: Arc::new(ServerAuthorizer::new(options.logins.clone(), user)),
+            auth: Arc::new(ServerAuthorizer::new(options.logins.clone(), user.clone())),
+            user,
+            revival_turn: tokio::sync::Mutex::default(),
             has_demanded_token: AtomicBool::new(false),
             find_user,
             login_items: OnceLock::new(),

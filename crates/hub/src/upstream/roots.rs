@@ -91,6 +91,24 @@ impl UpstreamRoots {
         })
     }
 
+    /// Continues a session that was sent these roots, if any, in an earlier run.
+    pub(super) fn resumed(
+        sent: Option<RootsDigest>,
+        within: Duration,
+        server_asks: Arc<AtomicBool>,
+    ) -> Arc<Self> {
+        let roots = Self::new(None, within, server_asks);
+        roots.lock().sent = sent;
+        // The session is past its beginning, at which a server requests roots.
+        let _ = roots.settled.set(());
+        roots
+    }
+
+    /// Returns the roots that the server was sent.
+    pub(super) fn sent(&self) -> Option<RootsDigest> {
+        self.lock().sent
+    }
+
     /// Records that the session has begun.
     pub(super) fn connected(&self) {
         let _ = self.connect_time.set(self.created.elapsed());

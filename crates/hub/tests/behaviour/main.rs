@@ -39,6 +39,7 @@ mod refusing;
 mod replacing;
 mod schemas;
 mod session_roots;
+mod stored_sessions;
 mod stress;
 mod supervision;
 mod support;

@@ -7,10 +7,10 @@ use trunkline_server::{Host, HostOptions};
 use super::ServeArgs;
 use super::gateway::{Gateway, poll_once};
 use super::plan::{PlanSource, ServePlan};
+use super::session_store::OpenedStore;
 use crate::audit::{ArgumentLogging, AuditLog};
 use crate::builtin::{self, BuiltinServer};
 use crate::exit::{CliFailure, ExitReason};
-use crate::values::StoreLocation;
 
 /// What is served: only built-in servers, or a configuration file.
 #[derive(Debug)]
@@ -38,13 +38,17 @@ impl ServeBackend {
     ///
     /// # Errors
     /// What is wrong with the plan.
-    pub(super) fn new(args: &ServeArgs, plan: Option<ServePlan>) -> Result<Self, CliFailure> {
+    pub(super) fn new(
+        args: &ServeArgs,
+        plan: Option<ServePlan>,
+        store: Option<&OpenedStore>,
+    ) -> Result<Self, CliFailure> {
         match plan {
             Some(plan) => {
                 for note in plan.file.warnings() {
                     tracing::info!("{note}");
                 }
-                let gateway = Gateway::new(args, plan)?;
+                let gateway = Gateway::new(args, plan, store)?;
                 let servers = gateway.prepare(&gateway.plan())?;
                 Ok(Self::Hub(gateway, servers))
             }
@@ -80,11 +84,6 @@ impl ServeBackend {
             }
             None => audit,
         }))
-    }
-
-    /// Returns the store that the file chooses, if it chooses one.
-    pub(super) fn store_location(&self) -> Option<StoreLocation> {
-        self.gateway().and_then(|gateway| gateway.plan().store.clone())
     }
 
     /// Makes it ready to be served.

@@ -35,7 +35,7 @@ pub(crate) use self::gateway::OWN_SERVER_NAME;
 pub(crate) use self::options::{EdgeArgs, HTTP_HEADING, ServeArgs, is_http_option};
 pub(crate) use self::plan::name_template;
 use self::plan_trust::TrustMode;
-use self::session_store::OpenedStore;
+pub(crate) use self::session_store::OpenedStore;
 pub(crate) use self::user_logins::user_logins;
 use crate::audit::AuditLog;
 use crate::exit::{CliFailure, ExitReason};
@@ -54,16 +54,17 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), CliFailure> {
     let plan = ServeBackend::read_plan(args)?;
     let shutdown = ProcessShutdown::default();
     in_runtime(transport, async |signals| {
-        let backend = ServeBackend::new(args, plan)?;
+        let mut options = args.edge.host_options(&shutdown)?;
+        let configured = plan.as_ref().and_then(|plan| plan.store.clone());
+        let store = transport.open_store(&args.edge, &mut options, configured).await?;
+        let backend = ServeBackend::new(args, plan, store.as_ref())?;
         // A hub handles SIGHUP itself, when it reads its file again.
         let hangups = match backend.gateway() {
             Some(_) => None,
             None => Some(install_hangups()?),
         };
-        let mut options = args.edge.host_options(&shutdown)?;
         let metrics = transport.enable_metrics(&mut options);
         options.env = args.env()?;
-        let store = transport.open_store(&args.edge, &mut options, backend.store_location()).await?;
         let audit = backend.audit(args)?;
         if let Some(audit) = &audit {
             options.layers = options.layers.with(audit.clone());

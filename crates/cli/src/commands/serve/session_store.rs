@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::path::Path;
 use std::sync::Arc;
 
+use trunkline_hub::{StoreAccess, UpstreamSessions};
 use trunkline_server::session::{EventStore, SessionLimits, SessionStore, StateStore};
 use trunkline_server::{HostOptions, StateKeys, http::HttpServerOptions};
 use trunkline_store_file::{FileStore, FileStoreError, FileStoreLimits};
@@ -40,6 +41,15 @@ impl OpenedStore {
             Self::File(store) => Arc::new(store.states()),
             Self::Redis(store) => Arc::new(store.states()),
         }
+    }
+
+    /// Returns where a hub stores its sessions with servers. One process at a time has a file.
+    pub(crate) fn upstream_sessions(&self) -> UpstreamSessions {
+        let access = match self {
+            Self::File(_) => StoreAccess::Exclusive,
+            Self::Redis(_) => StoreAccess::Shared,
+        };
+        UpstreamSessions::new(self.states(), access)
     }
 
     /// Replaces the keys that seal what is stored.

@@ -1,14 +1,13 @@
 use http::header::{HeaderName, HeaderValue};
 use trunkline_protocol::Revision;
+use trunkline_transport::Secret;
 use trunkline_transport::http::{HeaderLines, ResponseHeaders};
 
 use super::mcp_headers;
 use super::response_head::InSession;
+use crate::resumable_session::{ResumableSession, is_valid_id};
 
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
-
-/// The longest session id that is accepted.
-const MAX_SESSION_ID_BYTES: usize = 1024;
 
 /// The result of a handshake: the session id, if the server has sessions, and the revision.
 #[derive(Clone, Debug, Default)]
@@ -23,9 +22,7 @@ impl HttpSession {
         let name = SESSION_ID;
         let mut ids = headers.get_all(&name);
         let (id, other) = (ids.next(), ids.next());
-        let is_legal =
-            |id: &[u8]| (1..=MAX_SESSION_ID_BYTES).contains(&id.len()) && id.iter().all(u8::is_ascii_graphic);
-        if other.is_some() || id.is_some_and(|id| !is_legal(id)) {
+        if other.is_some() || id.is_some_and(|id| !is_valid_id(id)) {
             return Err(
                 "the server gave an id of a session that is not one piece of printable ASCII".to_owned()
             );
@@ -36,6 +33,16 @@ impl HttpSession {
             id.set_sensitive(true);
         }
         Ok(Self { id, revision: None })
+    }
+
+    /// Continues a session that another client opened.
+    pub(super) fn resume(session: &ResumableSession) -> Self {
+        Self { id: session.id_header(), revision: Some(session.revision()) }
+    }
+
+    /// Returns the session id, if the server has sessions.
+    pub(super) fn id(&self) -> Option<Secret> {
+        self.id.as_ref()?.to_str().ok().map(Secret::new)
     }
 
     /// Sets the revision that requests of the session carry.
@@ -64,6 +71,7 @@ mod tests {
     use http::HeaderMap;
 
     use super::*;
+    use crate::resumable_session::MAX_SESSION_ID_BYTES;
 
     #[test]
     fn session_id_must_be_single_visible_ascii_and_bounded() {

@@ -40,6 +40,7 @@ pub(crate) use self::shared::HttpShared;
 use super::{ClientTransport, OutgoingMessage, OutgoingRequest, RequestExchange, TransportFailure};
 
 use crate::message_budget::MessageBudget;
+use crate::resumable_session::ResumableSession;
 
 /// The reason of failures after the client closed the connection.
 const CLOSED_MESSAGE: &str = "the connection was closed";
@@ -65,9 +66,15 @@ pub(crate) struct StreamableHttpTransport {
 }
 
 impl StreamableHttpTransport {
-    /// Creates the transport; no connection is opened before the first request.
-    pub(crate) fn new(shared: HttpShared) -> Self {
-        Self { shared: Arc::new(shared) }
+    /// Creates the transport, in a session that another client opened if there is one. Otherwise no connection is
+    /// opened before the first request.
+    pub(crate) fn new(shared: HttpShared, session: Option<&ResumableSession>) -> Self {
+        let shared = Arc::new(shared);
+        if let Some(session) = session {
+            shared.resume(session);
+            standalone_stream::start_stream(&shared);
+        }
+        Self { shared }
     }
 }
 
@@ -99,6 +106,14 @@ impl ClientTransport for StreamableHttpTransport {
 
     fn is_closed(&self) -> bool {
         self.shared.is_closed()
+    }
+
+    fn session_id(&self) -> Option<Secret> {
+        self.shared.session_id()
+    }
+
+    fn keep_session(&self) {
+        self.shared.keep_session();
     }
 
     fn is_waiting_for_user(&self) -> bool {

@@ -10,8 +10,8 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, timeout, timeout_at};
 use trunkline_protocol::{Refusal, RequestId, Revision, emit};
-use trunkline_transport::Url;
 use trunkline_transport::http::{HeaderLines, HttpError, HttpResponse, OriginMismatch};
+use trunkline_transport::{Secret, Url};
 
 use super::HttpLimits;
 use super::authorized_http::AuthorizedHttp;
@@ -26,6 +26,7 @@ use crate::client_transport::{
     FailureCause, HeaderMirror, OutgoingMessage, OutgoingRequest, TransportFailure, TransportFailureKind,
     UnsolicitedSender,
 };
+use crate::resumable_session::ResumableSession;
 use crate::user_timeout::timeout_unless_waiting;
 
 /// Timeout for posting a notification or a response.
@@ -76,6 +77,8 @@ struct HttpState {
     session_number: u64,
     standalone: StandaloneStream,
     background_posts: JoinSet<()>,
+    /// Whether the session stays open at the server after this client.
+    keeps_session: bool,
 }
 
 /// The state of the standalone SSE stream, which carries messages that belong to no request.
@@ -131,6 +134,24 @@ impl HttpShared {
             state: Mutex::default(),
             close_signal: CloseSignal::default(),
         })
+    }
+
+    /// Continues a session that another client opened.
+    pub(super) fn resume(&self, session: &ResumableSession) {
+        let mut state = self.lock();
+        state.session = HttpSession::resume(session);
+        state.session_number += 1;
+        state.standalone = StandaloneStream::Pending;
+    }
+
+    /// Returns the id of the session, if there is one.
+    pub(super) fn session_id(&self) -> Option<Secret> {
+        self.lock().session.id()
+    }
+
+    /// Leaves the session open at the server when the connection is closed.
+    pub(super) fn keep_session(&self) {
+        self.lock().keeps_session = true;
     }
 
     /// Reports whether an authorization waits for the user.
@@ -354,9 +375,13 @@ impl HttpShared {
         runtime.spawn(async move { shared.delete_session(headers).await });
     }
 
-    /// Removes the session, and returns the headers with its id; `None` if the server has no sessions.
+    /// Removes the session, and returns the headers with its id; `None` if the server has no sessions, or keeps this
+    /// one.
     fn take_session_headers(&self) -> Option<HeaderLines> {
         let session = self.take_session();
+        if self.lock().keeps_session {
+            return None;
+        }
         let mut headers = self.stream_headers.clone();
         (session.add_session_headers(&mut headers) == InSession::Yes).then_some(headers)
     }

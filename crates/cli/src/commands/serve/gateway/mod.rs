@@ -38,6 +38,7 @@ pub(super) use self::run::poll_once;
 use super::ServeArgs;
 use super::plan::ServePlan;
 use super::plan_trust::TrustMode;
+use super::session_store::OpenedStore;
 use super::user_logins;
 use crate::audit::{AuditLog, ItemOwnerLookup};
 use crate::builtin::BuiltinServer;
@@ -87,7 +88,11 @@ impl Gateway {
     ///
     /// # Errors
     /// The hub was started by itself, or cannot listen on its admin socket.
-    pub(super) fn new(args: &ServeArgs, plan: ServePlan) -> Result<Self, CliFailure> {
+    pub(super) fn new(
+        args: &ServeArgs,
+        plan: ServePlan,
+        store: Option<&OpenedStore>,
+    ) -> Result<Self, CliFailure> {
         let wiring = Arc::new(GatewayConnector::new(Self::enclosing_hubs(plan.source.path())?));
         let mut limits = HubLimits { message_bytes: args.edge.max_upstream_message, ..HubLimits::default() };
         if let Some(list_wait) = args.list_wait.or(plan.serve.list_wait) {
@@ -103,6 +108,7 @@ impl Gateway {
             access: plan.access.clone(),
             caller_rate: plan.limits.principal,
             logins: Some(logins.clone()),
+            upstream_sessions: store.map(OpenedStore::upstream_sessions),
             ..HubOptions::default()
         };
         if let Some(names) = args.names.clone().or_else(|| plan.serve.names.clone()) {

@@ -21,9 +21,6 @@ struct Options {
     /// Gives clients of HTTP+SSE a cookie.
     #[arg(long, requires = "http")]
     cookie_sessions: bool,
-    /// Requests the roots of legacy clients only when a tool needs them.
-    #[arg(long)]
-    roots_on_demand: bool,
     /// Supports only these revisions.
     #[arg(long, value_name = "REVISION", value_delimiter = ',', value_parser = revision)]
     revisions: Vec<Revision>,
@@ -40,11 +37,8 @@ async fn main() -> trunkline::Result<()> {
         true => RevisionSet::ALL,
         false => RevisionSet::from_revisions(options.revisions),
     };
-    let host = trunkline_conformance::everything().host(HostOptions {
-        revisions,
-        roots_on_demand: options.roots_on_demand,
-        ..HostOptions::default()
-    })?;
+    let host =
+        trunkline_conformance::everything().host(HostOptions { revisions, ..HostOptions::default() })?;
     drain_on_sigterm(host.shutdown().clone())?;
     match options.http {
         Some(address) => {

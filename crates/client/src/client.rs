@@ -19,7 +19,7 @@ use crate::builder::ClientBuilder;
 use crate::cache::ResponseCache;
 use crate::call::{CallBuilder, ClientCall, CompletionRequest, LogMessage, LogSinks, StepOutcome};
 use crate::capability_lists::CapabilityLists;
-use crate::client_transport::ClientTransport;
+use crate::client_transport::{ClientTransport, OpenRequests};
 use crate::connect::{ConnectAttempt, ConnectPlan, EstablishedConnection, SupportedEras};
 use crate::edge::ProtocolEdge;
 use crate::error::Error;
@@ -90,6 +90,8 @@ pub(crate) struct ClientInner {
     pub(crate) cache: ResponseCache,
     pub(crate) changes: ChangeBroadcaster,
     pub(crate) detached_answers: DetachedAnswers,
+    /// The input requests outside of calls that are not answered yet.
+    open_requests: Arc<OpenRequests>,
     logs: LogSinks,
     /// The log level that requests carry: its index among the levels plus one, or zero for none.
     level: AtomicU8,
@@ -140,7 +142,8 @@ impl Client {
             transport: transport_name,
             attempts,
         });
-        let inner = ClientInner::new(transport, CurrentSession { edge, info }, plan, input, logs);
+        let session = CurrentSession { edge, info };
+        let inner = ClientInner::new(transport, session, plan, input, logs, unsolicited.open_requests());
         let listener = tokio::spawn(session_listener::listen(&inner, unsolicited)).abort_handle();
         *inner.listener_task.lock() = Some(listener);
         let client = Self { inner };
@@ -308,6 +311,12 @@ impl Client {
         self.inner.run(&call, supplied_input).await
     }
 
+    /// Waits until the answers to all input requests are sent that the server has sent outside of calls. What the server
+    /// sent before it answered an earlier [`Client::ping`] is among them, unless it came over another stream.
+    pub async fn session_requests_answered(&self) {
+        self.inner.open_requests.wait_answered().await;
+    }
+
     /// Returns the number of abandoned calls without a response, if the transport does not attribute input requests
     /// to calls. While it is not zero, the next input request may belong to one of them.
     pub fn abandoned_calls(&self) -> usize {
@@ -367,6 +376,7 @@ impl ClientInner {
         plan: ConnectPlan,
         input: Arc<dyn InputHandler>,
         logs: LogSinks,
+        open_requests: Arc<OpenRequests>,
     ) -> Arc<Self> {
         Arc::new(Self {
             cache: ResponseCache::new(plan.limits.cache_entries, plan.limits.cache_bytes),
@@ -377,6 +387,7 @@ impl ClientInner {
             tools: KnownTools::default(),
             changes: ChangeBroadcaster::default(),
             detached_answers: DetachedAnswers::default(),
+            open_requests,
             logs,
             level: AtomicU8::new(0),
             reopen_lock: tokio::sync::Mutex::default(),

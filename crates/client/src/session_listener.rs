@@ -20,7 +20,7 @@ use trunkline_protocol::{Method, Refusal, Request};
 
 use crate::call::{AnswerFuture, ClientCall};
 use crate::client::{ClientInner, CurrentSession};
-use crate::client_transport::{ServerRequest, UnsolicitedMessage, UnsolicitedReceiver};
+use crate::client_transport::{OpenRequest, ServerRequest, UnsolicitedMessage, UnsolicitedReceiver};
 use crate::input::InputOrigin;
 use crate::polled_value::PolledValue;
 use crate::subscribe::ChangeEvent;
@@ -116,9 +116,9 @@ pub(crate) fn listen(
                 SessionEvent::Unsolicited(UnsolicitedMessage::Notification(notification)) => {
                     client.handle_notification(&notification);
                 }
-                SessionEvent::Unsolicited(UnsolicitedMessage::Request(request)) => {
+                SessionEvent::Unsolicited(UnsolicitedMessage::Request(request, open)) => {
                     let has_capacity = answering.len() < client.plan.limits.session_requests;
-                    answering.push(answer_request(&inner, &client, request, has_capacity));
+                    answering.push(answer_request(&inner, &client, (request, open), has_capacity));
                 }
                 SessionEvent::Unsolicited(UnsolicitedMessage::Interrupted) => {
                     client.publish_change(&ChangeEvent::Missed);
@@ -197,7 +197,7 @@ fn unsubscribe(client: &Arc<ClientInner>, uri: &str) -> Option<BoxFuture<'static
 fn answer_request(
     inner: &Weak<ClientInner>,
     client: &Arc<ClientInner>,
-    request: Request,
+    (request, open): (Request, OpenRequest),
     has_capacity: bool,
 ) -> BoxFuture<'static, ()> {
     let id = request.id.to_owned_buffer();
@@ -223,6 +223,7 @@ fn answer_request(
         if let Err(failure) = posted.await {
             tracing::debug!(?failure, "an answer could not be sent");
         }
+        drop(open);
     })
 }
 

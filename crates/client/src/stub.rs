@@ -4,7 +4,7 @@ use trunkline_protocol::Revision;
 use trunkline_protocol::model::ServerCapabilities;
 
 use crate::client::{Client, ClientInner, CurrentSession, ServerInfo};
-use crate::client_transport::StubTransport;
+use crate::client_transport::{OpenRequests, StubTransport};
 use crate::connect::SupportedEras;
 use crate::edge::{ModernEdge, ProtocolEdge};
 
@@ -39,7 +39,8 @@ impl Client {
             attempts: Vec::new(),
         });
         let transport = Arc::new(StubTransport::new(reason.into()));
-        Self::from_inner(ClientInner::new(transport, CurrentSession { edge, info }, plan, input, logs))
+        let (session, open_requests) = (CurrentSession { edge, info }, Arc::<OpenRequests>::default());
+        Self::from_inner(ClientInner::new(transport, session, plan, input, logs, open_requests))
     }
 }
 

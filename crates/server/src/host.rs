@@ -62,9 +62,10 @@ pub struct HostOptions {
     /// clients that cannot read headers. Default no: the id is in the header `Mcp-Session-Id`, and is not sent over
     /// transports without headers.
     pub session_in_meta: bool,
-    /// Whether a legacy client is sent `roots/list` only when a handler needs its roots. Default no: a session
-    /// requests them when it begins and when they change, so that they are known in time.
-    pub roots_on_demand: bool,
+    /// Whether a legacy session requests the client's roots when it begins and whenever they change, so that no call waits
+    /// for them. Default no: they are requested when a handler needs them, since some clients declare roots and then hang
+    /// when they are requested outside of a call.
+    pub roots_at_start: bool,
 }
 
 /// A handler ready to be served over any number of transports at once.

@@ -48,8 +48,8 @@ pub(crate) struct ServerCore {
     pub(crate) require_initialized: bool,
     /// Whether the response to `initialize` has the session's id.
     pub(crate) session_in_meta: bool,
-    /// Whether sessions request roots only when a handler needs them.
-    pub(crate) roots_on_demand: bool,
+    /// Whether sessions request roots before a handler needs them.
+    pub(crate) roots_at_start: bool,
     calls: AtomicUsize,
     call_quota: KeyQuota<Principal>,
     idle: Notify,
@@ -69,12 +69,11 @@ impl ServerCore {
             client_info_roots,
             require_initialized: strict,
             session_in_meta,
-            roots_on_demand,
+            roots_at_start,
             ..
         } = options;
         let mut writer = JsonWriter::with_capacity(96);
         handler.identity().write(Dialect::of(Revision::NEWEST), &mut writer);
-        let roots_on_demand = roots_on_demand || handler.roots_on_demand();
         let core = Arc::new(Self {
             handler,
             revisions,
@@ -96,7 +95,7 @@ impl ServerCore {
             client_info_roots,
             require_initialized: strict,
             session_in_meta,
-            roots_on_demand,
+            roots_at_start,
             calls: AtomicUsize::new(0),
             idle: Notify::new(),
         });

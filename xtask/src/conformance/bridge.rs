@@ -104,12 +104,10 @@ struct BridgePrograms<'t> {
 }
 
 impl BridgePrograms<'_> {
-    /// By default, our server requests the roots of every legacy session when it begins. A modern caller has no session
-    /// to respond in, and would get the request at the beginning of every call.
     fn ours(&self, revision: &str) -> TaskResult<FixtureServer> {
         FixtureServer::start_by(|address| {
             let mut command = run::command(&self.fixture);
-            command.args(["--http", &address.to_string(), "--revisions", revision, "--roots-on-demand"]);
+            command.args(["--http", &address.to_string(), "--revisions", revision]);
             command
         })
     }

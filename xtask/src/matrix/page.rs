@@ -51,9 +51,9 @@ const SUITE: &str = "\
 that speak only the other era or are reached over another transport, and evaluates every check: no failure and no warning except
 those below, for what a legacy server cannot express.
 
-By default our server requests the roots of every legacy session when it begins; the servers here are configured not to. In front
-of a server that does, a modern client with roots gets the request at the beginning of every call: it has no session in which it
-could have answered earlier, and only the client knows its folders.
+In front of a server that requests the roots of every legacy session when it begins, as ours does with `roots_at_start`, a modern
+client with roots gets the request at the beginning of every call: it has no session in which it could have answered earlier, and
+only the client knows its folders.
 
 The client scenarios are run through `trunkline bridge` as well, also those with authorization, where the bridge is the OAuth
 client of the suite's server: the fixture calls tools through the bridge, and opens the connect link that it is given. Both scored

@@ -278,9 +278,7 @@ impl PeerPrograms {
             for (era, revision) in ERAS {
                 let server = FixtureServer::start_by(|address| {
                     let mut command = run::command(&self.fixture);
-                    // A modern client has no session in which the server could request its roots beforehand.
-                    let options = ["--revisions", revision, "--roots-on-demand"];
-                    command.args(["--http", &address.to_string()]).args(options);
+                    command.args(["--http", &address.to_string(), "--revisions", revision]);
                     command
                 })?;
                 let url = server.url("http", "/mcp");

@@ -6,6 +6,7 @@
 mod channel;
 mod exchange;
 mod http;
+mod open_requests;
 mod outgoing;
 mod server_request;
 mod stub;
@@ -23,6 +24,7 @@ pub(crate) use self::http::{
     AuthorizedHttp, CustomHeaders, HttpLimits, HttpShared, HttpSseChannel, StreamableHttpTransport,
     authorization_headers, status_failure,
 };
+pub(crate) use self::open_requests::{OpenRequest, OpenRequests};
 pub(crate) use self::outgoing::{HeaderMirror, InputRecipient, OutgoingMessage, OutgoingRequest};
 pub(crate) use self::server_request::ServerRequest;
 pub(crate) use self::stub::StubTransport;

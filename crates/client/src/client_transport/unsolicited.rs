@@ -6,6 +6,7 @@ use std::task::{Context, Poll};
 
 use trunkline_protocol::{JsonObject, Notification, Request};
 
+use super::open_requests::{OpenRequest, OpenRequests};
 use crate::dropped_message::{DropCallback, DroppedMessage};
 use crate::polled_value::PolledValue;
 
@@ -25,6 +26,7 @@ const MAX_REQUESTS: usize = 16;
 #[derive(Clone, Debug)]
 pub(crate) struct UnsolicitedSender {
     shared: Arc<PolledValue<UnsolicitedQueue>>,
+    open_requests: Arc<OpenRequests>,
     on_dropped: Option<DropCallback>,
 }
 
@@ -32,6 +34,7 @@ pub(crate) struct UnsolicitedSender {
 #[derive(Debug)]
 pub(crate) struct UnsolicitedReceiver {
     shared: Arc<PolledValue<UnsolicitedQueue>>,
+    open_requests: Arc<OpenRequests>,
 }
 
 /// A message or event that belongs to no request.
@@ -39,8 +42,8 @@ pub(crate) struct UnsolicitedReceiver {
 pub(crate) enum UnsolicitedMessage {
     /// A log message or a change.
     Notification(Notification),
-    /// An input request.
-    Request(Request),
+    /// An input request, which counts as open until the second part is dropped.
+    Request(Request, OpenRequest),
     /// The stream was interrupted, and messages were lost.
     Interrupted,
     /// The server seems to have lost the session, as noticed on the standalone stream.
@@ -54,7 +57,7 @@ struct UnsolicitedQueue {
     notifications: VecDeque<Notification>,
     /// The total bytes of the notifications.
     bytes: usize,
-    requests: VecDeque<Request>,
+    requests: VecDeque<(Request, OpenRequest)>,
     interrupted: bool,
     session_lost: bool,
     closed: bool,
@@ -65,7 +68,11 @@ pub(crate) fn unsolicited_channel(
     on_dropped: Option<DropCallback>,
 ) -> (UnsolicitedSender, UnsolicitedReceiver) {
     let shared = Arc::<PolledValue<UnsolicitedQueue>>::default();
-    (UnsolicitedSender { shared: shared.clone(), on_dropped }, UnsolicitedReceiver { shared })
+    let open_requests = Arc::<OpenRequests>::default();
+    (
+        UnsolicitedSender { shared: shared.clone(), open_requests: open_requests.clone(), on_dropped },
+        UnsolicitedReceiver { shared, open_requests },
+    )
 }
 
 impl UnsolicitedSender {
@@ -100,7 +107,7 @@ impl UnsolicitedSender {
         let queued = self.shared.update(|state| match state.requests.len() {
             MAX_REQUESTS.. => Err(request),
             _ => {
-                state.requests.push_back(request);
+                state.requests.push_back((request, self.open_requests.begin()));
                 Ok(())
             }
         });
@@ -124,10 +131,15 @@ impl UnsolicitedSender {
 }
 
 impl UnsolicitedReceiver {
+    /// Returns the count of the input requests that are not answered yet.
+    pub(crate) fn open_requests(&self) -> Arc<OpenRequests> {
+        self.open_requests.clone()
+    }
+
     /// Polls for the next message.
     pub(crate) fn poll_next(&self, cx: &mut Context<'_>) -> Poll<UnsolicitedMessage> {
         self.shared.poll(cx, |state| match state.requests.pop_front() {
-            Some(request) => Some(UnsolicitedMessage::Request(request)),
+            Some((request, open)) => Some(UnsolicitedMessage::Request(request, open)),
             None => state.next_except_requests(),
         })
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures_util::FutureExt as _;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use trunkline_client::protocol::model::{ClientCapabilities, InputRequest, InputResponse};
@@ -160,6 +161,27 @@ async fn roots_request_is_answered_although_the_concurrent_call_ends() {
         assert_eq!(answers(&script).len(), 1, "finishes: {finishes}");
         assert_eq!(answers(&script)[0]["result"]["roots"], json!([]));
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn roots_request_before_a_ping_response_is_open_until_its_answer_is_sent() {
+    let slow = GatedHandler::new();
+    let (script, client) = connect(&slow).await;
+    within(client.session_requests_answered()).await;
+    let pinging = {
+        let client = client.clone();
+        tokio::spawn(async move { client.ping().await.is_ok() })
+    };
+    let ping = script.wait_for("ping").await;
+    ask(&script, "roots/list");
+    finish(&script, ping["id"].as_u64().unwrap());
+    assert!(within(pinging).await.unwrap());
+    let mut answered = std::pin::pin!(client.session_requests_answered());
+    settle().await;
+    assert!(answered.as_mut().now_or_never().is_none());
+    slow.allowed.add_permits(1);
+    within(answered).await;
+    assert_eq!(answers(&script).len(), 1);
 }
 
 /// On real threads, where questions, answers and ends of calls cross each other in every way.

@@ -42,11 +42,6 @@ impl Handler for Hub {
         self.inner.registry_of(caller).instructions.clone()
     }
 
-    fn roots_on_demand(&self) -> bool {
-        // Most servers never request roots, and some clients declare them and then hang when they are requested.
-        true
-    }
-
     fn mirrored_arguments(&self, tool: &str, caller: CallerIdentity<'_>) -> Option<Arc<MirroredParams>> {
         self.inner.registry_of(caller).tools.get(tool)?.mirrored_params()
     }

@@ -175,7 +175,6 @@ impl Upstream {
             tokio::spawn(client.close());
             return Ok(existing);
         }
-        callbacks.roots.connected();
         let connection = UpstreamConnection::new(client, key, callbacks, self.wait_list.clone());
         // An unassigned connection is not needed any more.
         state

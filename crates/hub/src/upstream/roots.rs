@@ -1,11 +1,10 @@
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::{Notify, OnceCell};
-use tokio::time::Instant;
 use trunkline_protocol::model::Root;
 use trunkline_server::SessionRoots;
 
@@ -40,14 +39,9 @@ pub(crate) struct UpstreamRoots {
     /// Notified when the server requests roots that are not known.
     requested: Notify,
     provided: Notify,
-    /// Notified when a roots request was answered.
-    answered: Notify,
     /// Set once the server has the roots that it requests at the start of the session, if it does.
     pub(super) settled: OnceCell<()>,
-    answer_timeout: Duration,
-    created: Instant,
-    /// How long it took to connect to the server.
-    connect_time: OnceLock<Duration>,
+    pub(super) answer_timeout: Duration,
     /// Shared by all sessions of the server: whether it has ever requested roots.
     server_asks: Arc<AtomicBool>,
 }
@@ -59,10 +53,8 @@ struct UpstreamRootsState {
     source: Option<SessionRoots>,
     sent: Option<RootsDigest>,
     is_waiting: bool,
-    /// The number of requests outside of calls that were received and not answered yet.
-    unanswered: usize,
-    /// Whether the server has requested roots outside of a call.
-    was_requested: bool,
+    /// The number of roots in the last answer outside of a call.
+    answered: usize,
     /// The roots of the running calls' callers, as far as they are known.
     callers: Vec<Option<RootsDigest>>,
     /// Whether a call was served before, so that the session is past its beginning.
@@ -82,11 +74,8 @@ impl UpstreamRoots {
             state: Mutex::new(state),
             requested: Notify::new(),
             provided: Notify::new(),
-            answered: Notify::new(),
             settled: OnceCell::new(),
             answer_timeout: within,
-            created: Instant::now(),
-            connect_time: OnceLock::new(),
             server_asks,
         })
     }
@@ -109,20 +98,15 @@ impl UpstreamRoots {
         self.lock().sent
     }
 
-    /// Records that the session has begun.
-    pub(super) fn connected(&self) {
-        let _ = self.connect_time.set(self.created.elapsed());
-    }
-
-    /// Returns how long it took to connect to the server.
-    pub(super) fn connect_time(&self) -> Duration {
-        self.connect_time.get().copied().unwrap_or_default()
-    }
-
-    /// Answers the server's roots request.
+    /// Answers the server's roots request outside of a call.
     pub(crate) async fn answer(&self) -> Vec<Root> {
+        let roots = self.find_answer().await;
+        self.lock().answered = roots.len();
+        roots
+    }
+
+    async fn find_answer(&self) -> Vec<Root> {
         self.server_asks.store(true, Ordering::Release);
-        let _open = OpenRootsRequest::begin(self);
         if let Some(roots) = self.lock().answer_now() {
             return roots;
         }
@@ -213,20 +197,9 @@ impl UpstreamRoots {
         }
     }
 
-    /// Reports whether the server has requested roots outside of a call.
-    pub(super) fn was_requested(&self) -> bool {
-        self.lock().was_requested
-    }
-
-    /// Waits until every roots request outside of calls is answered.
-    pub(super) async fn wait_answered(&self) {
-        loop {
-            let answered = self.answered.notified();
-            if self.lock().unanswered == 0 {
-                return;
-            }
-            answered.await;
-        }
+    /// Returns the number of roots that the server was last sent outside of a call.
+    pub(super) fn answered(&self) -> usize {
+        self.lock().answered
     }
 
     /// Sets the roots of the session; reports whether the server has to be notified of a change.
@@ -275,25 +248,6 @@ impl UpstreamRoots {
 
     fn lock(&self) -> MutexGuard<'_, UpstreamRootsState> {
         self.state.lock()
-    }
-}
-
-/// A roots request outside of calls that is being answered.
-struct OpenRootsRequest<'a>(&'a UpstreamRoots);
-
-impl<'a> OpenRootsRequest<'a> {
-    fn begin(roots: &'a UpstreamRoots) -> Self {
-        let mut state = roots.lock();
-        state.was_requested = true;
-        state.unanswered += 1;
-        Self(roots)
-    }
-}
-
-impl Drop for OpenRootsRequest<'_> {
-    fn drop(&mut self) {
-        self.0.lock().unanswered -= 1;
-        self.0.answered.notify_waiters();
     }
 }
 

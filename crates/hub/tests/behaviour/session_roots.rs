@@ -16,10 +16,16 @@ use crate::support::{
     script, serve_hub, text_result, tools, within,
 };
 
-/// A server that requests roots when its session begins, and refuses every call until it has them. Like servers over
-/// stdio it sends the request before it answers any later message.
+/// The pings that the server answers between the response to its request and its use.
+const RESOLVING_PINGS: usize = 3;
+
+/// The roots of a session, and the pings until they are used.
+type SessionFolders = (String, usize);
+
+/// A server that requests roots when its session begins, resolves them beside its message loop, and refuses every call
+/// until it has. Like servers over stdio it sends the request before it answers any later message.
 fn folder_server() -> (ScriptedServer, ChannelOpener) {
-    let known: Arc<Mutex<HashMap<usize, String>>> = Arc::default();
+    let known: Arc<Mutex<HashMap<usize, SessionFolders>>> = Arc::default();
     script(move |peer, message| {
         let mut known = known.lock().unwrap();
         match message["method"].as_str() {
@@ -32,14 +38,19 @@ fn folder_server() -> (ScriptedServer, ChannelOpener) {
                 });
                 ScriptReply::Nothing
             }
+            Some("ping") => {
+                let folders = known.get_mut(&peer.number);
+                folders.into_iter().for_each(|(_, pings)| *pings = pings.saturating_sub(1));
+                ScriptReply::AsUsual
+            }
             Some("tools/call") => {
-                let denied = "Access denied".to_owned();
-                ScriptReply::Result(text_result(known.get(&peer.number).unwrap_or(&denied)))
+                let used = known.get(&peer.number).filter(|(_, pings)| *pings == 0);
+                ScriptReply::Result(text_result(used.map_or("Access denied", |(folders, _)| folders)))
             }
             None if message["id"] == "roots" => {
                 let listed = message["result"]["roots"].as_array().cloned().unwrap_or_default();
                 let uris: Vec<_> = listed.iter().filter_map(|root| root["uri"].as_str()).collect();
-                known.insert(peer.number, uris.join(" "));
+                known.insert(peer.number, (uris.join(" "), RESOLVING_PINGS));
                 ScriptReply::Nothing
             }
             _ => ScriptReply::AsUsual,
@@ -75,6 +86,27 @@ async fn concurrent_first_calls_each_get_a_session_with_their_roots() {
     for root in ["file:///x", "file:///y", "file:///z"] {
         let builder = Client::builder().pin(OLD).input(RecordingHandler::with_roots(&[root]));
         let client = client(&front, builder, named_principal("ada")).await;
+        calls.push(tokio::spawn(async move { (say(&client, "a__t").await, root) }));
+    }
+    for call in calls {
+        let (said, root) = within(call).await.unwrap();
+        assert_eq!(said, root);
+    }
+}
+
+/// On several threads, the task that waits for a ping may run before the one that answers a request which came earlier.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn first_calls_on_several_threads_wait_for_the_requested_roots() {
+    let town = TestServers::default();
+    let (_, opener) = folder_server();
+    town.add_script("a", opener, OLD);
+    let hub = town.hub();
+    within(hub.set_servers(vec![lazy("a")])).await;
+    let mut calls = Vec::new();
+    for number in 0..30 {
+        let root = format!("file:///{number}");
+        let builder = Client::builder().pin(OLD).input(RecordingHandler::with_roots(&[&root]));
+        let client = client(&serve_hub(&hub), builder, named_principal("ada")).await;
         calls.push(tokio::spawn(async move { (say(&client, "a__t").await, root) }));
     }
     for call in calls {

@@ -82,12 +82,6 @@ pub trait Handler: Send + Sync + 'static {
         false
     }
 
-    /// Reports whether the roots of a legacy client are requested only when a call needs them, whatever
-    /// [`HostOptions::roots_on_demand`](crate::HostOptions::roots_on_demand) is. Default no.
-    fn roots_on_demand(&self) -> bool {
-        false
-    }
-
     /// Answers one call.
     fn call(&self, call: IncomingCall) -> BoxFuture<'static, Result<HandlerOutcome, Refusal>>;
 

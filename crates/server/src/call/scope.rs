@@ -66,7 +66,7 @@ impl SessionState {
         }
         Self {
             states: SessionStates::new(record.id, state_id, core.states.clone()),
-            roots: ClientRoots::new(client.roots(), core.roots_on_demand, info_roots),
+            roots: ClientRoots::new(client.roots(), core.roots_at_start, info_roots),
             env: Mutex::new(env),
             shown_lists: ShownLists::default(),
             notifier: Mutex::default(),

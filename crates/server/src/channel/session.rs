@@ -66,7 +66,7 @@ impl<C: Channel> ChannelServer<C> {
     /// Requests the client's roots, if a handler needs them outside of any call.
     pub(super) fn poll_roots_request(&mut self, cx: &mut Context<'_>) {
         let roots = self.session.as_ref().map(|session| &session.state().roots);
-        if roots.is_some_and(|roots| roots.register_if_on_demand(cx.waker())) {
+        if roots.is_some_and(|roots| roots.register_if_declared(cx.waker())) {
             self.request_roots();
         }
     }

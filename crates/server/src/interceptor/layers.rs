@@ -79,10 +79,6 @@ impl Handler for InterceptedHandler {
         self.0.handler.instructions(caller)
     }
 
-    fn roots_on_demand(&self) -> bool {
-        self.0.handler.roots_on_demand()
-    }
-
     fn mirrored_arguments(&self, tool: &str, caller: CallerIdentity<'_>) -> Option<Arc<MirroredParams>> {
         self.0.handler.mirrored_arguments(tool, caller)
     }

@@ -41,8 +41,8 @@ const KEY: &str = "roots";
 impl Context {
     /// Returns the directories that the client works in.
     ///
-    /// A legacy session requests them once and again when the client reports a change; any other call requests them
-    /// once. A legacy client that does not respond in time has its last known roots, perhaps none.
+    /// In a legacy session the first call that needs them requests them, and one after the client has reported a change
+    /// requests them again; any other call requests them once. A legacy client that does not respond in time has its last known roots, perhaps none.
     ///
     /// Revision 2026-07-28 still has roots, and deprecates them: a path can be an argument of the tool instead.
     ///

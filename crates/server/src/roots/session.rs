@@ -16,13 +16,13 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The known roots of a legacy session's client.
 ///
-/// Over a channel the session requests them after the handshake and after every change. Over HTTP it does so on a
-/// standalone stream; without one, or with `on_demand`, the first call that needs them sends the request.
+/// The first call that needs them sends the request, and after every change again. With `at_start` the session itself
+/// requests them after the handshake and after every change: over a channel, and over HTTP on a standalone stream.
 #[derive(Debug)]
 pub(crate) struct ClientRoots {
     declared: bool,
-    /// Whether roots are requested only when a call needs them.
-    on_demand: bool,
+    /// Whether roots are requested before a call needs them.
+    at_start: bool,
     /// The roots in `clientInfo`, where these count.
     client_info_roots: Vec<Root>,
     state: Mutex<RootsState>,
@@ -72,10 +72,10 @@ impl Drop for RootsRequestGuard<'_> {
 }
 
 impl ClientRoots {
-    pub(crate) fn new(declared: bool, on_demand: bool, client_info_roots: Vec<Root>) -> Self {
+    pub(crate) fn new(declared: bool, at_start: bool, client_info_roots: Vec<Root>) -> Self {
         Self {
             declared,
-            on_demand,
+            at_start,
             client_info_roots,
             state: Mutex::default(),
             should_request: AtomicBool::new(false),
@@ -91,7 +91,7 @@ impl ClientRoots {
             return;
         }
         self.lock().change += 1;
-        if !self.on_demand {
+        if self.at_start {
             self.schedule_request();
         }
     }
@@ -103,12 +103,11 @@ impl ClientRoots {
     }
 
     /// Registers the task of a channel to be woken for scheduled requests; false if there will be none.
-    pub(crate) fn register_if_on_demand(&self, waker: &Waker) -> bool {
-        let is_needed = self.declared && self.on_demand;
-        if is_needed {
+    pub(crate) fn register_if_declared(&self, waker: &Waker) -> bool {
+        if self.declared {
             self.channel_waker.register(waker);
         }
-        is_needed
+        self.declared
     }
 
     /// Returns the client's roots, and has the session request them if they are not known.

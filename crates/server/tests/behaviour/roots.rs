@@ -40,6 +40,11 @@ fn host() -> Host {
     crate::support::host(&server())
 }
 
+/// A host that requests the roots of every session when it begins.
+fn host_at_start() -> Host {
+    server().host(HostOptions { roots_at_start: true, ..HostOptions::default() }).unwrap()
+}
+
 fn capabilities() -> Value {
     json!({ "roots": { "listChanged": true } })
 }
@@ -51,8 +56,8 @@ fn roots(uris: &[&str]) -> Value {
 const CHANGED: &str = "notifications/roots/list_changed";
 
 #[tokio::test(start_paused = true)]
-async fn channel_roots_are_requested_after_handshake_and_after_each_change() {
-    let mut peer = Peer::new(&host());
+async fn channel_roots_at_start_are_requested_after_handshake_and_after_each_change() {
+    let mut peer = Peer::new(&host_at_start());
     peer.call(&initialize("2025-11-25", capabilities())).await;
     assert!(peer.received().await.is_empty(), "nothing is asked before the client is ready");
     peer.send(&note("notifications/initialized", json!({}))).await;
@@ -81,8 +86,8 @@ async fn channel_roots_are_requested_after_handshake_and_after_each_change() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn channel_roots_are_requested_after_a_batch_with_initialized() {
-    let mut peer = Peer::new(&host());
+async fn channel_roots_at_start_are_requested_after_a_batch_with_initialized() {
+    let mut peer = Peer::new(&host_at_start());
     peer.call(&initialize("2025-03-26", capabilities())).await;
     let batch = json!([note("notifications/initialized", json!({})), legacy("ping", "ping", json!({}))]);
     peer.send(&batch).await;
@@ -103,12 +108,12 @@ async fn roots_are_never_requested_from_a_client_without_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn roots_on_demand_are_requested_only_by_a_call() {
-    let host = server().host(HostOptions { roots_on_demand: true, ..HostOptions::default() }).unwrap();
-    let mut peer = Peer::initialized_with(&host, "2025-11-25", capabilities()).await;
+async fn roots_are_requested_only_by_a_call_that_needs_them() {
+    let mut peer = Peer::initialized_with(&host(), "2025-11-25", capabilities()).await;
+    assert!(peer.received().await.is_empty(), "not when the session begins");
     for (id, uri) in [(1, "file:///a"), (2, "file:///b")] {
         peer.send(&note(CHANGED, json!({}))).await;
-        assert!(peer.received().await.is_empty(), "nobody wants to know");
+        assert!(peer.received().await.is_empty(), "no call needs them");
         peer.send(&legacy_tool(id, "list")).await;
         let asked = peer.receive().await;
         assert_eq!(asked["method"], "roots/list");
@@ -120,7 +125,7 @@ async fn roots_on_demand_are_requested_only_by_a_call() {
 #[tokio::test(start_paused = true)]
 async fn call_waits_once_for_a_client_that_never_lists_its_roots() {
     let begun = tokio::time::Instant::now();
-    let mut silent = Peer::initialized_with(&host(), "2025-11-25", capabilities()).await;
+    let mut silent = Peer::initialized_with(&host_at_start(), "2025-11-25", capabilities()).await;
     let asked = silent.receive().await;
     assert_eq!(asked["method"], "roots/list");
     assert_eq!(tool_text(&silent.call(&legacy_tool(1, "thrice")).await), "0 false false");
@@ -135,7 +140,7 @@ async fn call_waits_once_for_a_client_that_never_lists_its_roots() {
 
 #[tokio::test(start_paused = true)]
 async fn call_waits_for_a_pending_roots_response_until_its_timeout() {
-    let mut peer = Peer::initialized_with(&host(), "2025-11-25", capabilities()).await;
+    let mut peer = Peer::initialized_with(&host_at_start(), "2025-11-25", capabilities()).await;
     let asked = peer.receive().await;
     peer.send(&legacy_tool(1, "list")).await;
     settle().await;
@@ -143,7 +148,7 @@ async fn call_waits_for_a_pending_roots_response_until_its_timeout() {
     assert_eq!(tool_text(&peer.receive().await), "file:///a");
 
     let begun = tokio::time::Instant::now();
-    let mut silent = Peer::initialized_with(&host(), "2025-11-25", capabilities()).await;
+    let mut silent = Peer::initialized_with(&host_at_start(), "2025-11-25", capabilities()).await;
     let asked = silent.receive().await;
     assert_eq!(tool_text(&silent.call(&legacy_tool(1, "list")).await), "");
     assert!(begun.elapsed().as_millis() <= 600, "{:?}", begun.elapsed());
@@ -175,8 +180,8 @@ async fn first_http_call_that_needs_roots_requests_them_for_the_session() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn roots_request_is_sent_on_a_standalone_stream() {
-    let client = Client::new(&host()).initialized_with("2025-11-25", capabilities()).await;
+async fn roots_request_at_start_is_sent_on_a_standalone_stream() {
+    let client = Client::new(&host_at_start()).initialized_with("2025-11-25", capabilities()).await;
     let mut stream = client.get().await;
     let asked = stream.message().await.unwrap();
     assert_eq!(asked["method"], "roots/list");
@@ -232,7 +237,7 @@ async fn client_info_roots_count_only_if_enabled() {
         (true, true, "file:///b file:///a file:///c"),
         (true, false, "file:///a file:///c"),
     ] {
-        let options = HostOptions { client_info_roots, ..HostOptions::default() };
+        let options = HostOptions { client_info_roots, roots_at_start: true, ..HostOptions::default() };
         let mut peer = Peer::new(&server().host(options).unwrap());
         let params = json!({
             "protocolVersion": "2025-03-26",

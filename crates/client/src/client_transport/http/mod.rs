@@ -30,6 +30,7 @@ use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, FutureExt as _};
 use trunkline_protocol::envelope::MessageLimits;
+use trunkline_transport::Secret;
 
 pub(crate) use self::authorized_http::{AuthorizedHttp, authorization_headers};
 pub(crate) use self::custom_headers::CustomHeaders;

@@ -1,6 +1,5 @@
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
 pub use trunkline_auth::ErrorSource;

@@ -15,6 +15,7 @@ mod canary;
 mod client;
 #[cfg(test)]
 mod client_dialects;
+#[cfg(test)]
 mod client_restore;
 #[cfg(test)]
 mod clients;

@@ -43,7 +43,7 @@ pub(crate) enum BusMessage {
     /// What the receiver is to send in a session in place of the sender.
     HandOver { session: String, changes: Vec<PublishedChange>, messages: Vec<String>, is_reply: bool },
     /// A client's retry of a call that is suspended at the receiver.
-    Relay { relay: u64, from: String, request: String, origin: SentOrigin },
+    Relay { relay: u64, from: String, request: String, origin: Box<SentOrigin> },
     /// What a relayed call sends to its client.
     Relayed { relay: u64, event: RelayedEvent },
     /// The client of a relayed call has taken messages.
@@ -235,7 +235,7 @@ impl From<&AccessGrant> for SentGrant {
             u64::try_from(at.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis()).unwrap_or(u64::MAX)
         };
         Self {
-            scopes: grant.scopes.iter().map(|scope| scope.to_string()).collect(),
+            scopes: grant.scopes.iter().map(ToString::to_string).collect(),
             client_id: text(&grant.client_id),
             issuer: text(&grant.issuer),
             claims: grant.claims.as_ref().map(|claims| claims.as_str().to_owned()),
@@ -311,7 +311,7 @@ mod tests {
             relay: 1,
             from: String::new(),
             request: "{}".to_owned(),
-            origin: SentOrigin::from(&origin),
+            origin: Box::new(SentOrigin::from(&origin)),
         };
         let Some(BusMessage::Relay { origin: sent, .. }) = BusMessage::from_bytes(&message.to_bytes()) else {
             panic!("it is read back");

@@ -21,6 +21,6 @@ mod relayed_call;
 pub(crate) use self::follow::{FollowEnd, FollowedStream};
 pub(crate) use self::handover::OutboxMessages;
 pub(crate) use self::link::BusLink;
-pub(crate) use self::message::{BusMessage, PublishedChange, process_of_request};
-pub(crate) use self::outcome::{BusMessageOutcome, bus_messages};
+pub(crate) use self::message::{BusMessage, PublishedChange};
+pub(crate) use self::outcome::bus_messages;
 pub(crate) use self::relayed_call::RelayedCall;

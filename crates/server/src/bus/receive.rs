@@ -42,7 +42,7 @@ fn handle_bytes(core: &Arc<ServerCore>, link: &Arc<BusLink>, bytes: &Bytes) {
             let _ = handle(core, link, message);
         }
         None => {
-            tracing::warn!("a message of another process could not be read; run one version on all of them")
+            tracing::warn!("a message of another process could not be read; run one version on all of them");
         }
     }
 }
@@ -98,7 +98,7 @@ fn handle(core: &Arc<ServerCore>, link: &Arc<BusLink>, message: BusMessage) -> O
             handover::accept(core, link, session, changes, messages, is_reply);
         }
         BusMessage::Relay { relay, from, request, origin } => {
-            relay::begin(core, link, (ProcessId::parse(&from)?, relay), request, origin);
+            relay::begin(core, link, (ProcessId::parse(&from)?, relay), request, *origin);
         }
         BusMessage::Relayed { relay, event } => link.relayed.deliver(relay, event),
         BusMessage::RelayRead { relay, from, messages } => {

@@ -114,7 +114,9 @@ async fn run(
     }
     match start {
         MessageStart::Call(exchange) => drive(client, relay, exchange).await,
-        MessageStart::Response(answer) => drop(client.send_response(answer).await),
+        MessageStart::Response(answer) => {
+            let _ = client.send_response(answer).await;
+        }
         MessageStart::Accepted | MessageStart::Deferred(..) | MessageStart::Subscription(_) => {
             let _ = client.send(RelayedEvent::NoResponse).await;
         }
@@ -127,9 +129,10 @@ fn begin_request(
     request: String,
     origin: SentOrigin,
 ) -> Result<MessageStart, (Option<RequestId>, Refusal)> {
-    let request = match envelope::read(request.into(), core.limits.bounds) {
-        Ok(MessageOrBatch::One(Message::Request(request))) => request,
-        _ => return Err((None, Refusal::INVALID_REQUEST)),
+    let Ok(MessageOrBatch::One(Message::Request(request))) =
+        envelope::read(request.into(), core.limits.bounds)
+    else {
+        return Err((None, Refusal::INVALID_REQUEST));
     };
     let validated = era::validate_request(&request, None, core.revisions)
         .map_err(|refusal| (Some(request.id.clone()), refusal))?;
@@ -146,7 +149,11 @@ async fn drive(client: &RelayClient<'_>, relay: &OwnedRelay, mut exchange: EraEx
                 RelayedEvent::Message(message)
             }
             CallEvent::ReleaseStream(_) => continue,
-            CallEvent::Response(answer) => return drop(client.send_response(answer).await),
+            CallEvent::Response(answer) => {
+                // The call is over, also for a client whose process is gone.
+                let _ = client.send_response(answer).await;
+                return;
+            }
             CallEvent::NoResponse => RelayedEvent::NoResponse,
         };
         let is_over = matches!(event, RelayedEvent::NoResponse);

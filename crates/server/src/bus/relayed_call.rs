@@ -125,7 +125,8 @@ impl RelayedCall {
         let relay = OpenRelay { link: link.clone(), owner, number, is_over: true, check, _permit: permit };
         let mut relayed = Self { call, events, read: 0, relay, memory_permit: None };
         let from = link.process().to_string();
-        let message = BusMessage::Relay { relay: number, from, request, origin: SentOrigin::from(&origin) };
+        let message =
+            BusMessage::Relay { relay: number, from, request, origin: Box::new(SentOrigin::from(&origin)) };
         let refusal = match link.send(owner, &message).await {
             Ok(BusDelivery::Delivered) => {
                 relayed.relay.is_over = false;

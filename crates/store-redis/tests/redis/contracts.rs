@@ -38,5 +38,5 @@ fn redis_events_pass_the_contract_suite_of_claims() {
 fn redis_bus_passes_the_contract_suite() {
     let server = RedisProcess::start();
     let maker = StoreMaker::new(server.url());
-    contract::bus(|limits| maker.make_buses(limits));
+    contract::bus(|limits| maker.make_buses(&limits));
 }

@@ -30,7 +30,7 @@ impl StoreMaker {
     }
 
     /// Has three processes join one bus.
-    pub(crate) fn make_buses(&self, limits: BusLimits) -> [RedisBus; 3] {
+    pub(crate) fn make_buses(&self, limits: &BusLimits) -> [RedisBus; 3] {
         let url = self.next_url();
         [(); 3].map(|()| {
             self.runtime.block_on(async {

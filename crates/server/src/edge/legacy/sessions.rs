@@ -231,7 +231,7 @@ impl LegacySessions {
         match (found, known) {
             (Some(found), Some(session)) if !session.is_ended() => {
                 if let Some(record) = found.record {
-                    session.load(&self.core, record, found.version);
+                    session.load(&self.core, &record, found.version);
                 }
                 session.touch(now);
                 Ok(session)
@@ -263,7 +263,7 @@ impl LegacySessions {
         match self.store.refresh(id, &principal, known, now()).await {
             Ok(Some(found)) => {
                 if let Some(record) = found.record {
-                    session.load(&self.core, record, found.version);
+                    session.load(&self.core, &record, found.version);
                 }
             }
             Ok(None) => self.end_here(id),

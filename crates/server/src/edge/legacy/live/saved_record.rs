@@ -94,7 +94,7 @@ impl LiveSession {
     }
 
     /// Takes over what other processes have changed in the record, unless this process is changing it.
-    pub(crate) fn load(&self, core: &ServerCore, record: SessionRecord, version: Option<RecordVersion>) {
+    pub(crate) fn load(&self, core: &ServerCore, record: &SessionRecord, version: Option<RecordVersion>) {
         let Some(saved) = &self.saved else { return };
         let Ok(_loading) = saved.writing.try_lock() else { return };
         if !saved.unsaved.lock().is_empty() {

@@ -27,7 +27,7 @@ pub(crate) fn command(mut args: Args) -> TaskResult {
     let tree = SourceTree::read(&root())?;
     let now = measured(&tree);
     if is_saved {
-        let saved = to_record(recorded().unwrap_or_default(), &now, &tree);
+        let saved = to_record(&recorded().unwrap_or_default(), &now, &tree);
         fs::write(path(), serde_json::to_string_pretty(&saved)? + "\n")?;
     }
     let before = recorded()?;
@@ -57,7 +57,7 @@ fn measured(tree: &SourceTree) -> MeasuredNumbers {
 }
 
 /// Returns the numbers to record: today's, and where today's is higher within the tolerance, the one before.
-fn to_record(before: MeasuredNumbers, now: &MeasuredNumbers, tree: &SourceTree) -> MeasuredNumbers {
+fn to_record(before: &MeasuredNumbers, now: &MeasuredNumbers, tree: &SourceTree) -> MeasuredNumbers {
     let mut saved = now.clone();
     for measure in measure::ALL {
         let tolerance = measure.tolerance(tree);
@@ -150,9 +150,9 @@ mod tests {
             numbers
         };
         for (before, now, expected) in [(0.03, 0.05, 0.03), (0.03, 0.01, 0.01), (0.03, 0.3, 0.3)] {
-            let saved = to_record(numbers(before, 478.0), &numbers(now, 480.0), &tree);
+            let saved = to_record(&numbers(before, 478.0), &numbers(now, 480.0), &tree);
             assert_eq!((saved[RATE], saved["lines of the longest file"]), (expected, 480.0), "{now}");
         }
-        assert_eq!(to_record(MeasuredNumbers::new(), &numbers(0.05, 1.0), &tree)[RATE], 0.05);
+        assert_eq!(to_record(&MeasuredNumbers::new(), &numbers(0.05, 1.0), &tree)[RATE], 0.05);
     }
 }

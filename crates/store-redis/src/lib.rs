@@ -24,7 +24,7 @@
 //!
 //! An operation that takes 1.8 s fails with [`StoreError::Unavailable`](trunkline_session::StoreError), and one that meets a
 //! broken connection is repeated once on a new one: every script recognizes its own repetition, but the one that removes expired
-//! sessions, whose repetition removes nothing and so does not return their ids. The events of these sessions end by their own age.
+//! sessions: its repetition removes nothing and so does not return their ids. The events of these sessions end by their own age.
 //! What a failover loses depends on Redis: with asynchronous replication, the last writes.
 //!
 //! # Invariants
@@ -58,6 +58,7 @@ mod link;
 mod principal_digest;
 mod scripts;
 mod session_index;
+mod session_lists;
 mod sessions;
 mod state_row;
 mod states;

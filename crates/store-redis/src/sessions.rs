@@ -11,8 +11,7 @@ use trunkline_session::{
 
 use crate::clock::{idle_slack, milliseconds};
 use crate::scripts::{
-    SESSION_CHECK, SESSION_CREATE, SESSION_DELETE, SESSION_EVICT, SESSION_PEEK, SESSION_UPDATE, SESSION_USE,
-    ScriptCall,
+    SESSION_CREATE, SESSION_DELETE, SESSION_EVICT, SESSION_UPDATE, SESSION_USE, ScriptCall,
 };
 use crate::session_index::{INDEX_BATCH, IndexEntry, SessionIndex, SessionKey};
 use crate::store::{RedisCore, hexadecimal, run_on_store, run_sweep_on_store};
@@ -24,8 +23,8 @@ pub struct RedisSessions {
 }
 
 #[derive(Debug)]
-struct SharedSessions {
-    core: Arc<RedisCore>,
+pub(crate) struct SharedSessions {
+    pub(crate) core: Arc<RedisCore>,
     limits: SessionLimits,
     /// The number of sessions when it was last known.
     count: AtomicUsize,
@@ -55,7 +54,7 @@ fn version_bytes(version: Option<RecordVersion>) -> Vec<u8> {
 }
 
 /// A stored record, sealed, and when its session was created by the clock of this process.
-type FoundRecord = Option<(Vec<u8>, u64)>;
+pub(crate) type FoundRecord = Option<(Vec<u8>, u64)>;
 
 impl RedisSessions {
     pub(crate) fn new(core: Arc<RedisCore>, limits: SessionLimits) -> Self {
@@ -82,11 +81,11 @@ impl RedisSessions {
 }
 
 impl SharedSessions {
-    fn index(&self) -> SessionIndex<'_> {
+    pub(crate) fn index(&self) -> SessionIndex<'_> {
         SessionIndex { core: &self.core, limits: &self.limits }
     }
 
-    fn note_count(&self, count: usize) {
+    pub(crate) fn note_count(&self, count: usize) {
         self.count.store(count, Ordering::Relaxed);
     }
 
@@ -95,7 +94,7 @@ impl SharedSessions {
     }
 
     /// Begins a call of a script on one session.
-    fn call(
+    pub(crate) fn call(
         &self,
         script: &'static std::sync::LazyLock<Script>,
         key: &SessionKey,
@@ -117,7 +116,11 @@ impl SharedSessions {
     }
 
     /// Opens a record; `None` if it is sealed with a key that this process does not have.
-    fn open(&self, key: &SessionKey, found: FoundRecord) -> Result<Option<SessionRecord>, StoreError> {
+    pub(crate) fn open(
+        &self,
+        key: &SessionKey,
+        found: FoundRecord,
+    ) -> Result<Option<SessionRecord>, StoreError> {
         let Some((sealed, created)) = found else { return Ok(None) };
         let Some(opened) = RowKind::Session.open(&self.core.sealer, key, &sealed) else {
             tracing::warn!("a session is sealed with another state key");
@@ -294,102 +297,6 @@ impl SharedSessions {
         let (is_released, count) = self.index().release(&key, &owner).await?;
         self.note_count(count);
         Ok(is_released)
-    }
-
-    /// Runs a script on each of some sessions at the same time.
-    async fn call_each<T: redis::FromRedisValue + Send + 'static>(
-        self: &Arc<Self>,
-        script: &'static std::sync::LazyLock<Script>,
-        keys: Vec<SessionKey>,
-        now: Timestamp,
-    ) -> Result<Vec<(SessionKey, T)>, StoreError> {
-        let mut calls = JoinSet::new();
-        for key in keys {
-            let shared = self.clone();
-            calls.spawn(async move {
-                let call = shared.call(script, &key, now);
-                shared.core.link.call::<T>(&call).await.map(|reply| (key, reply))
-            });
-        }
-        calls.join_all().await.into_iter().collect()
-    }
-
-    /// Removes expired sessions. If a later batch fails, those of the batches before it are returned, since no other call returns
-    /// them; the next call goes on.
-    async fn expire(self: &Arc<Self>, now: Timestamp) -> Result<Vec<SessionId>, StoreError> {
-        let mut expired = Vec::new();
-        loop {
-            match self.expire_batch(now).await {
-                Ok((ids, is_last)) => {
-                    expired.extend(ids);
-                    if is_last {
-                        return Ok(expired);
-                    }
-                }
-                Err(error) if expired.is_empty() => return Err(error),
-                Err(error) => {
-                    tracing::warn!(%error, "not all expired sessions were removed from Redis; the next sweep goes on");
-                    return Ok(expired);
-                }
-            }
-        }
-    }
-
-    /// Removes some expired sessions; returns whether no others were due.
-    async fn expire_batch(self: &Arc<Self>, now: Timestamp) -> Result<(Vec<SessionId>, bool), StoreError> {
-        let (due, count) = self.index().due(now).await?;
-        self.note_count(count);
-        let is_last = due.len() < INDEX_BATCH;
-        if due.is_empty() {
-            return Ok((Vec::new(), is_last));
-        }
-        let checked = self.call_each::<u64>(&SESSION_CHECK, due, now).await?;
-        let (ids, count) = self.index().settle(&checked).await?;
-        self.note_count(count);
-        Ok((ids, is_last))
-    }
-
-    /// Returns the unexpired ones of some sessions.
-    async fn peek(
-        self: &Arc<Self>,
-        keys: Vec<SessionKey>,
-        now: Timestamp,
-    ) -> Result<Vec<SessionRecord>, StoreError> {
-        let found = self.call_each::<FoundRecord>(&SESSION_PEEK, keys, now).await?;
-        found.into_iter().filter_map(|(key, found)| self.open(&key, found).transpose()).collect()
-    }
-
-    async fn list(
-        self: &Arc<Self>,
-        principal: &Principal,
-        now: Timestamp,
-    ) -> Result<Vec<SessionRecord>, StoreError> {
-        let keys = self.index().of_principal(principal).await?;
-        let mut records = Vec::new();
-        for keys in keys.chunks(INDEX_BATCH) {
-            records.extend(self.peek(keys.to_vec(), now).await?);
-        }
-        records.retain(|record| record.principal == *principal);
-        Ok(records)
-    }
-
-    async fn list_all(
-        self: &Arc<Self>,
-        most: usize,
-        now: Timestamp,
-    ) -> Result<Vec<SessionRecord>, StoreError> {
-        let (mut records, mut from) = (Vec::new(), 0);
-        while records.len() < most {
-            let keys = self.index().range(from).await?;
-            let is_last = keys.len() < INDEX_BATCH;
-            from += keys.len();
-            records.extend(self.peek(keys, now).await?);
-            if is_last {
-                break;
-            }
-        }
-        records.truncate(most);
-        Ok(records)
     }
 }
 

@@ -5,6 +5,6 @@ if not is_alive or owner ~= ARGV[7] then return 0 end
 if sealed == ARGV[8] then return 1 end
 if ARGV[9] ~= '' and string.sub(sealed, 1, 8) ~= ARGV[9] then return 2 end
 local used_until = math.max(used, now + tonumber(ARGV[6]))
-local header = struct.pack('<I8I8c8c16', used_until, created, writer, owner)
+local header = struct.pack('<I8I8c8c16', used_until, created, used_by, owner)
 redis.call('SET', KEYS[1], header .. ARGV[8], 'PX', time_to_live(used_until))
 return 1

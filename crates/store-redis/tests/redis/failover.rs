@@ -92,12 +92,14 @@ async fn wait_until_healed(store: &RedisStore) {
 }
 
 #[test]
-fn redis_sessions_pass_the_contract_suite_through_sentinel() {
+fn redis_stores_pass_the_contract_suites_through_sentinel() {
     let servers = SentinelServers::start();
     let maker = StoreMaker::new(servers.url());
     contract::sessions(|sessions| maker.make(RedisStoreLimits { sessions, ..Default::default() }).sessions());
     contract::events(|events| maker.make(RedisStoreLimits { events, ..Default::default() }).events());
     contract::states(|states| maker.make(RedisStoreLimits { states, ..Default::default() }).states());
+    contract::claims(|events| maker.make(RedisStoreLimits { events, ..Default::default() }).events());
+    contract::bus(|limits| maker.make_buses(&limits));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -163,12 +165,14 @@ impl ClusterServers {
 }
 
 #[test]
-fn redis_sessions_pass_the_contract_suite_in_a_cluster() {
+fn redis_stores_pass_the_contract_suites_in_a_cluster() {
     let servers = ClusterServers::start();
     let maker = StoreMaker::new(servers.url());
     contract::sessions(|sessions| maker.make(RedisStoreLimits { sessions, ..Default::default() }).sessions());
     contract::events(|events| maker.make(RedisStoreLimits { events, ..Default::default() }).events());
     contract::states(|states| maker.make(RedisStoreLimits { states, ..Default::default() }).states());
+    contract::claims(|events| maker.make(RedisStoreLimits { events, ..Default::default() }).events());
+    contract::bus(|limits| maker.make_buses(&limits));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,6 +1,8 @@
 //! The stores in Redis, against real servers: the contracts, processes that share a store, outages, secrets and topologies.
 
 #[cfg(test)]
+mod bus;
+#[cfg(test)]
 mod contracts;
 #[cfg(test)]
 mod failover;

@@ -107,7 +107,9 @@ async fn session_that_another_process_uses_is_not_evicted() {
     let [own, used] = [record(&ann(), NOW), record(&ann(), NOW)];
     first.create(own.clone(), NOW).await.unwrap();
     first.create(used.clone(), NOW).await.unwrap();
+    // The second process uses it while a use by the first is still recorded for some time.
     let soon = NOW.plus(Duration::from_secs(1));
+    assert!(first.get(used.id, &ann(), NOW.plus(Duration::from_millis(500))).await.unwrap().is_some());
     assert!(second.get(used.id, &ann(), soon).await.unwrap().is_some());
     assert_eq!(
         first.evict(own.id, &Principal::Anonymous, soon).await,

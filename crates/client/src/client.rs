@@ -96,7 +96,7 @@ pub(crate) struct ClientInner {
     /// The log level that requests carry: its index among the levels plus one, or zero for none.
     level: AtomicU8,
     /// Held while a session is opened again, so that concurrent failed requests open only one.
-    reopen_lock: tokio::sync::Mutex<()>,
+    pub(crate) reopen_lock: tokio::sync::Mutex<()>,
     listener_task: Mutex<Option<AbortHandle>>,
     /// Notified when the connection is closed for good.
     pub(crate) closed: Notify,
@@ -436,36 +436,6 @@ impl ClientInner {
             Some(call) => self.run(&call, None).await.map(drop),
             None => Ok(()),
         }
-    }
-
-    /// Opens a session again that the server has lost, unless a concurrent request has done so already.
-    pub(crate) fn reopen_session(
-        self: &Arc<Self>,
-        lost: &Arc<CurrentSession>,
-    ) -> futures_util::future::BoxFuture<'_, Result<(), Error>> {
-        let lost = lost.clone();
-        Box::pin(async move {
-            let one_at_a_time = self.reopen_lock.lock().await;
-            let current = self.session.load_full();
-            if !Arc::ptr_eq(&current, &lost) {
-                return Ok(());
-            }
-            let (edge, description) =
-                crate::connect::initialize(&*self.transport, &self.plan, lost.info.revision).await?;
-            let info = ServerInfo {
-                eras: lost.info.eras,
-                revision: description.revision,
-                identity: description.identity,
-                capabilities: description.capabilities,
-                instructions: description.instructions,
-                transport: lost.info.transport,
-                attempts: lost.info.attempts.clone(),
-            };
-            self.session.store(Arc::new(CurrentSession { edge, info: Arc::new(info) }));
-            drop(one_at_a_time);
-            session_listener::restore_session(self).await;
-            Ok(())
-        })
     }
 }
 

@@ -35,6 +35,7 @@ mod output_check;
 mod polled_value;
 mod resumable_session;
 mod session_listener;
+mod session_reopening;
 mod slab;
 mod stub;
 mod subscribe;

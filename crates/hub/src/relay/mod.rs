@@ -182,6 +182,8 @@ async fn find_connection(
     let mut profile =
         CallerProfile::from_context(&request.call.context).for_method(request.method).in_era(resume.era());
     if profile.has_roots() && server.is_stateful_for(&profile) {
+        // A stored session decides whether the roots matter.
+        server.revive_for(&profile).await;
         let is_requestable = request.method.may_require_input() || profile.has_session();
         profile = profile.with_roots(Box::pin(caller_roots(request, server, is_requestable)).await);
     }

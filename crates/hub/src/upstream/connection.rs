@@ -84,10 +84,10 @@ pub(crate) struct UpstreamConnection {
     was_used: AtomicBool,
     unused_since: Mutex<Instant>,
     log_level: AtomicU8,
-    is_closing: AtomicBool,
-    is_closed: AtomicBool,
+    pub(super) is_closing: AtomicBool,
+    pub(super) is_closed: AtomicBool,
     /// Notified when the connection has to be checked or closed.
-    wakeup: Notify,
+    pub(super) wakeup: Notify,
 }
 
 /// The client that receives the input requests of a connection on which they do not identify their call.
@@ -349,61 +349,6 @@ impl UpstreamConnection {
         } else {
             self.roots.accepts_caller(caller)
         }
-    }
-
-    /// Requests that the connection is closed; no new lease is granted from here on. Called with the state of the
-    /// upstream locked, which has to learn of it: see [`UpstreamState`](super::upstream_state::UpstreamState).
-    pub(super) fn request_close(&self) {
-        self.is_closing.store(true, Ordering::SeqCst);
-        self.wake_supervisor();
-    }
-
-    pub(super) fn is_closing(&self) -> bool {
-        self.is_closing.load(Ordering::SeqCst)
-    }
-
-    /// Wakes the supervisor to check whether the connection is still needed.
-    pub(super) fn wake_supervisor(&self) {
-        self.wakeup.notify_waiters();
-    }
-
-    /// Waits until a close is requested.
-    pub(super) async fn close_requested(&self) {
-        loop {
-            let woken = self.wakeup.notified();
-            if self.is_closing() {
-                return;
-            }
-            woken.await;
-        }
-    }
-
-    /// Records that the connection is closed.
-    pub(super) fn set_closed(&self) {
-        self.is_closed.store(true, Ordering::SeqCst);
-    }
-
-    pub(super) fn is_closed(&self) -> bool {
-        self.is_closed.load(Ordering::SeqCst)
-    }
-
-    /// Waits until the connection has to be checked or closed.
-    pub(super) fn woken(&self) -> impl Future<Output = ()> {
-        self.wakeup.notified()
-    }
-
-    /// Waits until the connection is unused, at most for `within`.
-    pub(super) async fn drained(&self, within: Duration) {
-        let drained = async {
-            loop {
-                let woken = self.wakeup.notified();
-                if self.use_count() == 0 {
-                    return;
-                }
-                woken.await;
-            }
-        };
-        let _ = tokio::time::timeout(within, drained).await;
     }
 
     /// Lowers the recorded log level; reports whether the server's level has to be lowered too.

@@ -26,6 +26,7 @@ mod bounded_text;
 mod caller_profile;
 mod caller_variables;
 mod connection;
+mod connection_closing;
 mod connection_watch;
 mod ending;
 mod era;

@@ -12,7 +12,7 @@ use trunkline_protocol::Era;
 use trunkline_session::{Principal, StateHandle};
 
 use super::Upstream;
-use super::caller_profile::PoolKey;
+use super::caller_profile::{CallerProfile, PoolKey};
 use super::connection::{ConnectionCallbacks, ConnectionScope, UpstreamConnection};
 use super::lifecycle::LifecycleEvent;
 use super::list_set::ListSet;
@@ -20,7 +20,7 @@ use super::roots::UpstreamRoots;
 use super::status::KnownServer;
 use super::upstream_state::UpstreamState;
 use crate::login::Account;
-use crate::upstream_sessions::{RowKey, UpstreamSession};
+use crate::upstream_sessions::{SessionRowKey, UpstreamSession};
 
 impl Upstream {
     /// Requests that the sessions with the server are stored as they are now.
@@ -50,6 +50,17 @@ impl Upstream {
             }
     }
 
+    /// Connects the stored sessions that may serve a caller, unless there are connections for it.
+    pub(crate) async fn revive_for(self: &Arc<Self>, profile: &CallerProfile) {
+        let scope = {
+            let state = self.lock();
+            self.revivable_scope(&state, &self.pool_key_of(profile, &state))
+        };
+        if let Some(scope) = scope {
+            self.revive(&scope).await;
+        }
+    }
+
     /// Connects the stored sessions of a scope, unless it has connections.
     pub(super) async fn revive(self: &Arc<Self>, scope: &ConnectionScope) {
         let Some(rows) = self.options.upstream_sessions.as_ref().filter(|_| self.is_recordable(scope)) else {
@@ -75,7 +86,8 @@ impl Upstream {
         let Some(resumed) = session.to_resumable() else { return };
         let config = self.config.load_full();
         let key = PoolKey { input: session.input, era: Era::Legacy, ..PoolKey::for_subscription(scope) };
-        if session.asks_roots {
+        // A server that was sent roots within a call serves only callers with the same ones, so that they have to be known.
+        if session.asks_roots || session.sent_roots.is_some() {
             self.asks_roots.store(true, Ordering::Release);
         }
         let timeout = self.options.limits.roots_timeout;
@@ -111,7 +123,7 @@ impl Upstream {
     }
 
     /// Returns the sessions to store, by their rows.
-    pub(crate) fn recordable_sessions(&self) -> Vec<(RowKey, Vec<UpstreamSession>)> {
+    pub(crate) fn recordable_sessions(&self) -> Vec<(SessionRowKey, Vec<UpstreamSession>)> {
         let connections: Vec<_> = self.lock().usable().cloned().collect();
         let asks_roots = self.asks_roots();
         let mut rows: Vec<(ConnectionScope, Vec<UpstreamSession>)> = Vec::new();
@@ -152,7 +164,7 @@ impl Upstream {
     }
 
     /// Returns the key of the row for the sessions of a scope: a digest of everything that they are opened with.
-    fn row_key(&self, scope: &ConnectionScope) -> RowKey {
+    fn row_key(&self, scope: &ConnectionScope) -> SessionRowKey {
         let (kind, id, principal) = match scope {
             ConnectionScope::Principal(principal) => {
                 ("principal", format!("{principal:?}"), principal.clone())
@@ -173,7 +185,7 @@ impl Upstream {
         }
         let digest: [u8; 32] = hash.finalize().into();
         let handle = StateHandle::from_digest(digest.first_chunk().copied().unwrap_or_default());
-        RowKey { handle, principal }
+        SessionRowKey { handle, principal }
     }
 }
 

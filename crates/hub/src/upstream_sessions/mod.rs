@@ -71,7 +71,7 @@ struct SessionRows {
 
 /// Identifies a row, and the principal that it is stored for.
 #[derive(Clone, Debug)]
-pub(crate) struct RowKey {
+pub(crate) struct SessionRowKey {
     pub(crate) handle: StateHandle,
     pub(crate) principal: Principal,
 }
@@ -79,7 +79,7 @@ pub(crate) struct RowKey {
 /// A row that belongs to this process.
 #[derive(Clone, Debug)]
 struct HeldRow {
-    key: RowKey,
+    key: SessionRowKey,
     version: u64,
     sessions: Vec<UpstreamSession>,
     written_at: Timestamp,
@@ -115,7 +115,7 @@ impl UpstreamSessions {
 
     /// Takes over the sessions of a row from a process that has ended. They are not changed in the store until
     /// [`UpstreamSessions::end_revival`].
-    pub(crate) async fn claim(&self, key: &RowKey) -> Vec<UpstreamSession> {
+    pub(crate) async fn claim(&self, key: &SessionRowKey) -> Vec<UpstreamSession> {
         if self.lock().contains_key(&key.handle) || self.is_closed() {
             // What it has is connected already, or was.
             return Vec::new();
@@ -127,7 +127,7 @@ impl UpstreamSessions {
     }
 
     /// Lets the sessions of a claimed row be stored as they are connected now.
-    pub(crate) fn end_revival(&self, key: &RowKey) {
+    pub(crate) fn end_revival(&self, key: &SessionRowKey) {
         if let Some(held) = self.lock().get_mut(&key.handle) {
             held.is_reviving = false;
         }
@@ -135,7 +135,7 @@ impl UpstreamSessions {
     }
 
     /// Stores what differs from the rows, renews rows, and removes those without a session.
-    pub(crate) async fn record(&self, current: Vec<(RowKey, Vec<UpstreamSession>)>) {
+    pub(crate) async fn record(&self, current: Vec<(SessionRowKey, Vec<UpstreamSession>)>) {
         let _turn = self.rows.turn.lock().await;
         if self.is_closed() {
             return;
@@ -196,7 +196,7 @@ impl SessionRows {
 
     fn hold(
         &self,
-        key: &RowKey,
+        key: &SessionRowKey,
         version: u64,
         sessions: Vec<UpstreamSession>,
         is_reviving: bool,
@@ -208,7 +208,7 @@ impl SessionRows {
 
     async fn replace(
         &self,
-        key: &RowKey,
+        key: &SessionRowKey,
         version: u64,
         row: &SessionRow,
         now: Timestamp,
@@ -217,7 +217,11 @@ impl SessionRows {
     }
 
     /// Reads a row that may be taken over, with its version.
-    async fn read(&self, key: &RowKey, now: Timestamp) -> Result<Option<(SessionRow, u64)>, StoreError> {
+    async fn read(
+        &self,
+        key: &SessionRowKey,
+        now: Timestamp,
+    ) -> Result<Option<(SessionRow, u64)>, StoreError> {
         let Some(stored) = self.store.get(key.handle, &key.principal, now).await? else { return Ok(None) };
         match SessionRow::from_raw(&stored.value) {
             Ok(row) => Ok(Some((row, stored.version))),
@@ -226,7 +230,7 @@ impl SessionRows {
         }
     }
 
-    async fn claim(&self, key: &RowKey) -> Result<Vec<UpstreamSession>, StoreError> {
+    async fn claim(&self, key: &SessionRowKey) -> Result<Vec<UpstreamSession>, StoreError> {
         let now = now();
         let Some((found, version)) = self.read(key, now).await? else { return Ok(Vec::new()) };
         if !self.is_free(&found, now) {
@@ -245,7 +249,7 @@ impl SessionRows {
 
     async fn write(
         &self,
-        key: &RowKey,
+        key: &SessionRowKey,
         sessions: Vec<UpstreamSession>,
         now: Timestamp,
     ) -> Result<(), StoreError> {
@@ -277,7 +281,7 @@ impl SessionRows {
     }
 
     /// Writes a row for the first time, or over that of a process that has ended.
-    async fn begin(&self, key: &RowKey, row: SessionRow, now: Timestamp) -> Result<(), StoreError> {
+    async fn begin(&self, key: &SessionRowKey, row: SessionRow, now: Timestamp) -> Result<(), StoreError> {
         match self.read(key, now).await? {
             None => {
                 let record = StateRecord {

@@ -10,8 +10,11 @@ fn session(id: &str) -> UpstreamSession {
     UpstreamSession::new(InputSet::default(), false, None, &session).unwrap()
 }
 
-fn key(number: u8) -> RowKey {
-    RowKey { handle: StateHandle::from_digest([number; 16]), principal: Principal::Named("ann".into()) }
+fn key(number: u8) -> SessionRowKey {
+    SessionRowKey {
+        handle: StateHandle::from_digest([number; 16]),
+        principal: Principal::Named("ann".into()),
+    }
 }
 
 fn process(store: &Arc<MemoryStates>, access: StoreAccess) -> UpstreamSessions {

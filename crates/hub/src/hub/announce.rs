@@ -76,7 +76,8 @@ impl HubInner {
         let views = self.views.load();
         for (change, is_different, is_announced, version) in lists {
             if is_announced {
-                self.changes.publish(&change);
+                // Every process that shares the hub's sessions has connections of its own, and learns of it by itself.
+                self.changes.publish_here(&change);
             } else if is_different {
                 self.changes.publish_outdated(&change, |subscriber, shown| match subscriber {
                     Some(subscriber) if subscriber.session.is_none() => {

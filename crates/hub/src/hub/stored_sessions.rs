@@ -6,7 +6,7 @@ use tokio::time::sleep;
 
 use super::HubInner;
 use crate::upstream::Upstream;
-use crate::upstream_sessions::{CHECK_INTERVAL, RowKey, UpstreamSession, UpstreamSessions};
+use crate::upstream_sessions::{CHECK_INTERVAL, SessionRowKey, UpstreamSession, UpstreamSessions};
 
 /// Stores the sessions whenever one may have changed, until the hub is dropped.
 pub(super) async fn record_sessions(inner: Weak<HubInner>, sessions: UpstreamSessions) {
@@ -26,7 +26,7 @@ impl HubInner {
         self.servers().into_iter().chain(self.users.upstreams()).collect()
     }
 
-    fn current_sessions(&self) -> Vec<(RowKey, Vec<UpstreamSession>)> {
+    fn current_sessions(&self) -> Vec<(SessionRowKey, Vec<UpstreamSession>)> {
         self.upstreams().iter().flat_map(|upstream| upstream.recordable_sessions()).collect()
     }
 

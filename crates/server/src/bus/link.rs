@@ -14,7 +14,7 @@ use super::handover::OutboxMessages;
 use super::message::{BusMessage, SentPrincipal, process_of_request};
 use super::outcome::{BusMessageOutcome, count};
 use super::relay::OwnedRelays;
-use super::relayed_call::RelayedCalls;
+use super::remote_call::RelayedCalls;
 use crate::edge::legacy::{LegacySessions, LiveSession};
 use crate::server_core::ServerCore;
 

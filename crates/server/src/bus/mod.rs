@@ -16,11 +16,11 @@ mod message;
 mod outcome;
 mod receive;
 mod relay;
-mod relayed_call;
+mod remote_call;
 
 pub(crate) use self::follow::{FollowEnd, FollowedStream};
 pub(crate) use self::handover::OutboxMessages;
 pub(crate) use self::link::BusLink;
 pub(crate) use self::message::{BusMessage, PublishedChange};
 pub(crate) use self::outcome::bus_messages;
-pub(crate) use self::relayed_call::RelayedCall;
+pub(crate) use self::remote_call::RemoteCall;

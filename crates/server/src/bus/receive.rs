@@ -97,6 +97,17 @@ fn handle(core: &Arc<ServerCore>, link: &Arc<BusLink>, message: BusMessage) -> O
             let session = SessionId::parse(session.as_bytes())?;
             handover::accept(core, link, session, changes, messages, is_reply);
         }
+        relayed @ (BusMessage::Relay { .. }
+        | BusMessage::Relayed { .. }
+        | BusMessage::RelayRead { .. }
+        | BusMessage::RelayCancelled { .. }) => return handle_relayed(core, link, relayed),
+    }
+    Some(())
+}
+
+/// Acts on a message about a call that one process continues for a client of another.
+fn handle_relayed(core: &Arc<ServerCore>, link: &Arc<BusLink>, message: BusMessage) -> Option<()> {
+    match message {
         BusMessage::Relay { relay, from, request, origin } => {
             relay::begin(core, link, (ProcessId::parse(&from)?, relay), request, *origin);
         }
@@ -105,6 +116,7 @@ fn handle(core: &Arc<ServerCore>, link: &Arc<BusLink>, message: BusMessage) -> O
             link.owned.add_credit((ProcessId::parse(&from)?, relay), messages);
         }
         BusMessage::RelayCancelled { relay, from } => link.owned.cancel((ProcessId::parse(&from)?, relay)),
+        _ => return None,
     }
     Some(())
 }

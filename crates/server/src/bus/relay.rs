@@ -1,4 +1,4 @@
-//! Continues calls of this process whose clients retry at another one.
+//! Continues calls of this process that their clients retry at another one.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::edge::modern;
 use crate::edge::{CallEvent, EraExchange, MessageStart, RenderedResponse};
 use crate::server_core::ServerCore;
 
-/// The most calls of this process whose clients are at others.
+/// The most calls of this process for clients at other processes.
 const MAX_OWNED: usize = 256;
 
 /// How many messages may be sent that the client has not taken.
@@ -150,7 +150,7 @@ async fn drive(client: &RelayClient<'_>, relay: &OwnedRelay, mut exchange: EraEx
             }
             CallEvent::ReleaseStream(_) => continue,
             CallEvent::Response(answer) => {
-                // The call is over, also for a client whose process is gone.
+                // The call is over, also if the process of its client is gone.
                 let _ = client.send_response(answer).await;
                 return;
             }

@@ -7,7 +7,7 @@ use super::legacy::LegacyCall;
 use super::modern::{self, ModernCall};
 use super::{CallEvent, RenderedResponse};
 use crate::admission::BytePermit;
-use crate::bus::RelayedCall;
+use crate::bus::RemoteCall;
 use crate::call::CallState;
 
 /// The call of one message, in either era, or the calls of a legacy batch, which are answered together.
@@ -19,7 +19,7 @@ pub(crate) enum EraExchange {
     /// A legacy batch.
     Batch(Box<BatchCalls>),
     /// A modern call that another process continues.
-    Relayed(Box<RelayedCall>),
+    Relayed(Box<RemoteCall>),
     /// All responses of the legacy call or batch were sent.
     Done,
 }

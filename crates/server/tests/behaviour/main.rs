@@ -42,6 +42,8 @@ mod panics;
 #[cfg(test)]
 mod portable_continuations;
 #[cfg(test)]
+mod replicas;
+#[cfg(test)]
 mod restored_sessions;
 #[cfg(test)]
 mod resumption;

@@ -21,6 +21,7 @@ mod event_record;
 mod eviction;
 mod initialize;
 mod live;
+mod room_for_session;
 mod session_summary;
 mod sessions;
 mod standalone_stream;

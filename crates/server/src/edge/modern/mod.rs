@@ -23,7 +23,7 @@ pub(crate) use self::call::ModernCall;
 pub(crate) use self::listen::SubscriptionStream;
 use super::{EraExchange, MessageStart, RenderedResponse};
 use crate::access_grant::AccessGrant;
-use crate::bus::RelayedCall;
+use crate::bus::RemoteCall;
 use crate::call::{CallScope, CallState, Caller, Context, IncomingCall};
 use crate::caller_identity::CallerIdentity;
 use crate::change::{ChangeSubscriber, SubscriptionFilter};
@@ -228,7 +228,7 @@ fn resume(
             let elsewhere = core.bus.clone().zip(owner).filter(|(bus, owner)| bus.process() != *owner);
             if let Some((bus, owner)) = elsewhere {
                 let (id, request) = (call.id().clone(), request_text(&call, &params));
-                let relayed = RelayedCall::begin(bus, call, owner, request, origin_of(caller));
+                let relayed = RemoteCall::begin(bus, call, owner, request, origin_of(caller));
                 return MessageStart::Deferred(id, Box::pin(relayed));
             }
             number

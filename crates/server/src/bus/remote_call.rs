@@ -51,7 +51,7 @@ impl Default for RelayedCalls {
 }
 
 impl RelayedCalls {
-    /// Delivers an event to its client. A call whose events do not fit ends with an error.
+    /// Delivers an event to its client; if it does not fit, the call ends with an error.
     pub(super) fn deliver(&self, relay: u64, event: RelayedEvent) {
         let mut permit = self.bytes.permit();
         let bytes = match &event {
@@ -68,14 +68,14 @@ impl RelayedCalls {
     }
 }
 
-/// The refusal of a retry whose call was held by a process that has ended.
+/// The refusal of a retry, if the process that held its call has ended.
 fn owner_gone() -> Refusal {
     Refusal::STALE_STATE
         .with_message("the server process that held this call has ended; start the call again")
 }
 
 /// A call that another process continues.
-pub(crate) struct RelayedCall {
+pub(crate) struct RemoteCall {
     call: Box<ModernCall>,
     events: mpsc::Receiver<(RelayedEvent, BytePermit)>,
     read: u32,
@@ -94,7 +94,7 @@ struct OpenRelay {
     _permit: KeyPermit<Principal>,
 }
 
-impl RelayedCall {
+impl RemoteCall {
     /// Has another process continue a call.
     pub(crate) async fn begin(
         link: Arc<BusLink>,

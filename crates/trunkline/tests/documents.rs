@@ -6,7 +6,7 @@ use std::time::Duration;
 use trunkline::ServerLimits;
 use trunkline::client::ClientLimits;
 use trunkline::protocol::envelope::MessageLimits;
-use trunkline::session::{EventLimits, SessionLimits, StateLimits};
+use trunkline::session::{BusLimits, EventLimits, SessionLimits, StateLimits};
 use trunkline::transport::process::{GracePeriods, RunLimits};
 
 fn root() -> PathBuf {
@@ -256,6 +256,12 @@ fn every_default_is_in_the_document_of_limits() {
         }),
         rows!(EventLimits { events: count, bytes: size, age: time, total_bytes: size }),
         rows!(StateLimits { total: count, per_principal: count, bytes: size, idle: time, absolute: time }),
+        rows!(BusLimits {
+            message_bytes: size,
+            published_bytes: size,
+            inbox_messages: count,
+            inbox_bytes: size
+        }),
         rows!(GracePeriods { after_stdin_close: time, after_sigterm: time }),
         rows!(RunLimits {
             stdout_bytes: size,

@@ -19,7 +19,7 @@ pub(crate) struct LoginsArgs {
     /// List the logins of all users of a hub
     #[arg(long)]
     all_users: bool,
-    /// Config file whose [vault] has the logins; with
+    /// Config file with the [vault] of the logins; with
     /// --all-users [default: the one in this folder]
     #[arg(verbatim_doc_comment, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     config: Option<PathBuf>,

@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use trunkline_hub::{StoreAccess, UpstreamSessions};
-use trunkline_server::session::{EventStore, SessionLimits, SessionStore, StateStore};
+use trunkline_server::session::{BusLimits, EventStore, SessionLimits, SessionStore, StateStore};
 use trunkline_server::{HostOptions, StateKeys, http::HttpServerOptions};
 use trunkline_store_file::{FileStore, FileStoreError, FileStoreLimits};
-use trunkline_store_redis::{RedisStore, RedisStoreError, RedisStoreLimits};
+use trunkline_store_redis::{RedisBus, RedisStore, RedisStoreError, RedisStoreLimits};
 
 use super::options::HttpArgs;
 use crate::exit::{CliFailure, ExitReason};
@@ -18,28 +18,35 @@ use crate::values::{RedisUrl, StoreLocation};
 #[derive(Clone, Debug)]
 pub(crate) enum OpenedStore {
     File(FileStore),
-    Redis(Box<RedisStore>),
+    Redis(Box<SharedStore>),
+}
+
+/// A store that other processes share, and the bus between them.
+#[derive(Clone, Debug)]
+pub(crate) struct SharedStore {
+    store: RedisStore,
+    bus: RedisBus,
 }
 
 impl OpenedStore {
     fn sessions(&self) -> Arc<dyn SessionStore> {
         match self {
             Self::File(store) => Arc::new(store.sessions()),
-            Self::Redis(store) => Arc::new(store.sessions()),
+            Self::Redis(shared) => Arc::new(shared.store.sessions()),
         }
     }
 
     fn events(&self) -> Arc<dyn EventStore> {
         match self {
             Self::File(store) => Arc::new(store.events()),
-            Self::Redis(store) => Arc::new(store.events()),
+            Self::Redis(shared) => Arc::new(shared.store.events()),
         }
     }
 
     fn states(&self) -> Arc<dyn StateStore> {
         match self {
             Self::File(store) => Arc::new(store.states()),
-            Self::Redis(store) => Arc::new(store.states()),
+            Self::Redis(shared) => Arc::new(shared.store.states()),
         }
     }
 
@@ -56,7 +63,7 @@ impl OpenedStore {
     pub(super) fn replace_keys(&self, keys: &StateKeys) {
         match self {
             Self::File(store) => store.replace_keys(keys),
-            Self::Redis(store) => store.replace_keys(keys),
+            Self::Redis(shared) => shared.store.replace_keys(keys),
         };
     }
 }
@@ -122,8 +129,14 @@ async fn open_redis(
         RedisStoreError::Unreachable { .. } => CliFailure::new(ExitReason::Unreachable, error),
         error => CliFailure::configuration(error),
     })?;
+    let bus = store.join_bus(BusLimits::default()).await.map_err(|error| {
+        CliFailure::new(
+            ExitReason::Unreachable,
+            format!("cannot reach the other processes of {address}: {error}"),
+        )
+    })?;
     log_opened(&address, &store.sessions());
-    Ok(OpenedStore::Redis(Box::new(store)))
+    Ok(OpenedStore::Redis(Box::new(SharedStore { store, bus })))
 }
 
 fn log_opened(store: &dyn Display, sessions: &dyn SessionStore) {
@@ -135,10 +148,13 @@ pub(super) fn session_limits(http: &HttpArgs) -> SessionLimits {
     SessionLimits { total: http.max_sessions.get(), idle: http.session_ttl, ..SessionLimits::default() }
 }
 
-/// Uses the store for handler state.
+/// Uses the store for handler state, and its bus to reach the other processes.
 pub(super) fn attach_states(store: Option<&OpenedStore>, options: &mut HostOptions) {
     if let Some(store) = store {
         options.state_store = Some(store.states());
+    }
+    if let Some(OpenedStore::Redis(shared)) = store {
+        options.bus = Some(Arc::new(shared.bus.clone()));
     }
 }
 

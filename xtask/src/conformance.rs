@@ -92,6 +92,12 @@ pub(crate) fn command(mut args: Args) -> TaskResult {
     conclude(bad)
 }
 
+/// Runs the scored sets against a server, and counts what fails them.
+pub(crate) fn judge_server(tools: &InstalledTools, url: String) -> TaskResult<usize> {
+    let runs = plan(&RunChoice { spec_version: None, quick: true })?;
+    judge(tools, &TestSubject::Server(url), &runs, false)
+}
+
 fn conclude(bad: usize) -> TaskResult {
     if bad > 0 {
         return Err(format!("the conformance suite has {bad} complaints").into());

@@ -23,6 +23,7 @@ mod matrix;
 mod platforms;
 mod ratchet;
 mod release;
+mod replicas;
 mod run;
 mod soak;
 mod suite_results;
@@ -55,6 +56,9 @@ cargo xtask COMMAND
   hostile      official clients and healthy servers beside servers of every hostile kind   [SECONDS] [--release]
   isolation    anonymous clients through a hub, none of which gets what is another's   [N] [--release] [--hub PATH]
   crashes      processes with a session store in a file are killed   [N]
+  replicas     three replicas behind a balancer, while they are killed and Redis fails   [N] [--release] [--only TEXT]
+                                                  [--load | --suites] [--every SECONDS]
+                                                  [--programs FOLDER]
   soak         campaigns against a real process   sessions|streams|slow-readers|malformed|cancel N
   platforms    it compiles for other systems and with the oldest Rust   [--only TARGET]...
   ratchet      how the code reads, in numbers that get no worse   [--save]
@@ -84,6 +88,7 @@ fn main() -> ExitCode {
         "soak" => soak::command(args),
         "ratchet" => ratchet::command(args),
         "release" => release::command(args),
+        "replicas" => replicas::command(args),
         "platforms" => platforms::command(args),
         "browser" => browser::command(args),
         "keychain" => keychain::command(args),

@@ -111,6 +111,14 @@ fn ours(tools: &InstalledTools, rows: &RunSelection) -> TaskResult<Vec<row::Resu
     clients::run_all(tools, &targets, rows, SkipPolicy::Refused)
 }
 
+/// Runs every client against a server; returns those that are not content.
+pub(crate) fn run_clients(tools: &InstalledTools, url: String, results: &str) -> TaskResult<Vec<String>> {
+    copy_scripts(tools)?;
+    let rows = RunSelection { only: String::new(), results: fixture::results_folder(results)? };
+    let ran = clients::run_all(tools, &[ClientTarget::at(url)], &rows, SkipPolicy::Refused)?;
+    Ok(print_table(&["client", "transport", "mode"], ran))
+}
+
 /// Returns the targets that were named on the command line.
 fn at(url: Option<String>, command: Vec<String>) -> Vec<ClientTarget> {
     let mut targets: Vec<ClientTarget> = url.map(ClientTarget::at).into_iter().collect();

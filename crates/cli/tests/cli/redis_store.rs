@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::bare_client::{get, post, send};
-use crate::messages::{initialize, legacy};
+use crate::messages::{call, initialize, legacy, modern};
 use crate::process::{file, run};
 use crate::session_store::{StoreFolder, StoredSession, event_id, kill, refused};
 
@@ -124,6 +124,11 @@ fn outage_of_redis_is_503_and_heals() {
     let refused = post(address, &initialize(), &[]);
     assert_eq!(refused.status, 503, "{refused:?}");
     assert!(refused.body.contains("unavailable now; try again later"), "{refused:?}");
+    let call = modern(7, "tools/call", call("echo", json!({ "message": "without a session" })));
+    let headers =
+        [("MCP-Protocol-Version", "2026-07-28"), ("Mcp-Method", "tools/call"), ("Mcp-Name", "echo")];
+    let answer = post(address, &call, &headers).json();
+    assert_eq!(answer["result"]["content"][0]["text"], "without a session", "{answer}");
     redis.resume();
     while post(address, &initialize(), &[]).status != 200 {}
     let answer = session.call(address, "echo", json!({ "message": "again" }));

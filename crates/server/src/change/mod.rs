@@ -150,6 +150,7 @@ mod tests {
 
     use super::subscription::MAX_DIRECT_MESSAGES;
     use super::*;
+    use crate::shown_lists::ShownLists;
 
     fn drain(subscription: &ChangeSubscription) -> Vec<ServerChange> {
         let mut cx = Context::from_waker(Waker::noop());

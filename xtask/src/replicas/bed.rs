@@ -99,9 +99,9 @@ impl ReplicaBed {
         programs: &ReplicaPrograms,
         kind: ReplicaKind,
         balancer: BalancerKind,
-        folder: PathBuf,
+        folder: &Path,
     ) -> TaskResult<Self> {
-        fs::create_dir_all(&folder)?;
+        fs::create_dir_all(folder)?;
         let folder = folder.canonicalize()?;
         write_key(&folder.join("state.key"))?;
         let redis = RedisServer::start(&folder.join("redis"))?;

@@ -195,7 +195,7 @@ impl LoadClient {
         }
         while let Some(event) = self.connection()?.next_event()? {
             let Ok(message) = serde_json::from_str::<Value>(&event.data) else { continue };
-            if message["id"] == call {
+            if message.get("id").and_then(Value::as_u64) == Some(call) {
                 // The rest is the end of the stream.
                 self.connection()?.read_body()?;
                 return Ok(Some(message));
@@ -205,7 +205,7 @@ impl LoadClient {
     }
 
     fn note_answer(&self, session: SessionNumber, call: CallNumber, message: &Value) -> RequestOutcome {
-        let answered = message["id"].as_u64().unwrap_or(call);
+        let answered = message.get("id").and_then(Value::as_u64).unwrap_or(call);
         match result_text(message).and_then(marked) {
             Some(number) => {
                 self.record.add(HistoryEvent::Answered { session, call: answered, number });
@@ -213,7 +213,7 @@ impl LoadClient {
             }
             None => {
                 self.record.add(HistoryEvent::Failed(session, answered));
-                if message["error"].is_null() {
+                if message.get("error").is_none() {
                     self.record.note_unexpected(message.to_string());
                     return RequestOutcome::Unexpected;
                 }
@@ -232,15 +232,13 @@ impl LoadClient {
             return Ok(self.note_answer(session, call, &asked));
         };
         let questions = asked.pointer("/result/inputRequests").and_then(Value::as_object);
-        let mut responses = json!({});
+        let mut responses = serde_json::Map::new();
         for (key, question) in questions.into_iter().flatten() {
             let number = marked(&question.to_string()).unwrap_or_default();
             self.record.add(HistoryEvent::Asked(session, number, key.clone()));
-            responses[key] = messages::accepted(call);
+            responses.insert(key.clone(), messages::accepted(call));
         }
-        let mut retry = params;
-        retry["inputResponses"] = responses;
-        retry["requestState"] = state;
+        let retry = messages::retried(params, responses, state);
         let head = self.post_modern(ASK, &messages::request(call, "tools/call", retry))?;
         self.take_answer(session, call, &head)
     }
@@ -276,12 +274,9 @@ impl LoadClient {
                 }
                 continue;
             };
-            let event = match connection.next_event() {
-                Ok(Some(event)) => event,
-                Ok(None) | Err(_) => {
-                    stream = None;
-                    continue;
-                }
+            let Ok(Some(event)) = connection.next_event() else {
+                stream = None;
+                continue;
             };
             self.note_event(&event);
             position = event.id.clone().or(position);
@@ -298,14 +293,13 @@ impl LoadClient {
     /// Acts on a message of a call's stream; returns how the call ended, if it has.
     fn take_call_event(&mut self, call: CallNumber, event: &StreamMessage) -> Result<Option<RequestOutcome>> {
         let Ok(message) = serde_json::from_str::<Value>(&event.data) else { return Ok(None) };
-        if message["method"] == "elicitation/create" {
+        if let (Some("elicitation/create"), Some(id)) = (messages::method(&message), message.get("id")) {
             let number = marked(&message.to_string()).unwrap_or_default();
-            let id = message["id"].to_string();
-            self.record.add(HistoryEvent::Asked(self.session, number, id));
-            self.answer(&message["id"], call)?;
+            self.record.add(HistoryEvent::Asked(self.session, number, id.to_string()));
+            self.answer(id, call)?;
             return Ok(None);
         }
-        if message["result"].is_null() && message["error"].is_null() {
+        if message.get("result").is_none() && message.get("error").is_none() {
             return Ok(None);
         }
         Ok(Some(self.note_answer(self.session, call, &message)))

@@ -152,7 +152,6 @@ impl HistoryCheck {
             HistoryEvent::NotFound(session) if !self.session(*session).is_deleting => {
                 self.faults.push(HistoryFault::LostSession(*session));
             }
-            HistoryEvent::Accepted(_) | HistoryEvent::NotFound(_) => {}
             HistoryEvent::Called(session, call) => {
                 self.verdict.called += 1;
                 self.callers.insert(*call, *session);
@@ -166,7 +165,7 @@ impl HistoryCheck {
             HistoryEvent::NotResumed(session) if !self.session(*session).is_deleting => {
                 self.faults.push(HistoryFault::LostEvent(*session));
             }
-            HistoryEvent::NotResumed(_) => {}
+            HistoryEvent::Accepted(_) | HistoryEvent::NotFound(_) | HistoryEvent::NotResumed(_) => {}
             HistoryEvent::Subscribed(session) => self.session(*session).is_subscribed = true,
             HistoryEvent::Changed => {
                 self.has_changed = true;

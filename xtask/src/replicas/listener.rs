@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::client::{LoadClient, Resumption};
 use super::connection::HttpConnection;
 use super::history::HistoryEvent;
+use super::messages::method;
 use super::record::RunRecord;
 
 /// How often a listener looks whether the run is over.
@@ -41,7 +42,7 @@ pub(super) fn listen(number: u32, address: SocketAddr, record: &Arc<RunRecord>, 
                 client.note_event(&event);
                 position = event.id.or(position);
                 let message = serde_json::from_str::<Value>(&event.data).unwrap_or_default();
-                if message["method"] == "notifications/resources/updated" {
+                if method(&message) == Some("notifications/resources/updated") {
                     record.add(HistoryEvent::Notified(client.session));
                 }
             }

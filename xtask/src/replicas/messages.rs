@@ -1,6 +1,6 @@
 //! The messages of the clients, and what is read from the responses.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::history::CallNumber;
 
@@ -36,8 +36,8 @@ pub(super) fn initialized() -> String {
     json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string()
 }
 
-pub(super) fn request(id: impl Into<Value>, method: &str, params: Value) -> String {
-    json!({ "jsonrpc": "2.0", "id": id.into(), "method": method, "params": params }).to_string()
+pub(super) fn request(id: impl Into<Value>, method: &str, params: impl Into<Value>) -> String {
+    json!({ "jsonrpc": "2.0", "id": id.into(), "method": method, "params": params.into() }).to_string()
 }
 
 /// Returns the arguments of a tool that carry the number of a call.
@@ -60,6 +60,20 @@ pub(super) fn modern(mut params: Value) -> Value {
         members.insert("_meta".to_owned(), about);
     }
     params
+}
+
+/// Adds the responses and the state of the round before to the parameters of a call.
+pub(super) fn retried(mut params: Value, responses: Map<String, Value>, state: Value) -> Value {
+    if let Value::Object(members) = &mut params {
+        members.insert("inputResponses".to_owned(), Value::Object(responses));
+        members.insert("requestState".to_owned(), state);
+    }
+    params
+}
+
+/// Returns the method of a request or notification.
+pub(super) fn method(message: &Value) -> Option<&str> {
+    message.get("method")?.as_str()
 }
 
 /// Returns the user's answer to a question, which carries the number of its call.

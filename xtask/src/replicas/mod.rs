@@ -60,7 +60,7 @@ pub(crate) fn command(mut args: Args) -> TaskResult {
     for (name, kind, balancer) in SETTINGS.into_iter().filter(|(name, ..)| name.contains(&only)) {
         let folder = fixture::results_folder(&format!("replicas/{}", name.replace(' ', "-")))?;
         println!("== {name}");
-        let mut bed = ReplicaBed::start(&programs, kind, balancer, folder)?;
+        let mut bed = ReplicaBed::start(&programs, kind, balancer, &folder)?;
         if !is_load {
             failed.extend(run_suites(&bed, kind, name).err().map(|error| error.to_string()));
         }
@@ -80,7 +80,7 @@ pub(crate) fn short() -> TaskResult {
     let mut failed = Vec::new();
     for (name, kind, balancer) in SETTINGS {
         let folder = fixture::results_folder(&format!("replicas/short-{}", name.replace(' ', "-")))?;
-        let mut bed = ReplicaBed::start(&programs, kind, balancer, folder)?;
+        let mut bed = ReplicaBed::start(&programs, kind, balancer, &folder)?;
         let plan =
             LoadPlan { calls: SHORT_CALLS, clients: SHORT_CLIENTS, fault_interval: Some(SHORT_INTERVAL) };
         let outcome = load::run(&mut bed, plan).and_then(|result| result.conclude(name));

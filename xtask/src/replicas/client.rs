@@ -143,6 +143,7 @@ impl LoadClient {
         let body = self.connection()?.read_body()?;
         Ok(match head.status {
             503 if body.contains("try again later") => RequestOutcome::Unavailable,
+            503 if body.contains("shutting down") => RequestOutcome::Draining,
             502 | 504 => RequestOutcome::NoReplica,
             status => {
                 self.record.note_unexpected(format!("{status} {body}"));

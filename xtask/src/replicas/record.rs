@@ -15,6 +15,8 @@ pub(super) enum RequestOutcome {
     CallFailed,
     /// 503 with a reason.
     Unavailable,
+    /// 503 of a replica that drains: the call did not run.
+    Draining,
     /// 502 or 504: the balancer reached no replica, or lost it.
     NoReplica,
     /// The connection broke, or the stream ended without a response and could not be resumed.
@@ -24,10 +26,11 @@ pub(super) enum RequestOutcome {
 }
 
 impl RequestOutcome {
-    pub(super) const ALL: [Self; 6] = [
+    pub(super) const ALL: [Self; 7] = [
         Self::Answered,
         Self::CallFailed,
         Self::Unavailable,
+        Self::Draining,
         Self::NoReplica,
         Self::Broken,
         Self::Unexpected,
@@ -38,6 +41,7 @@ impl RequestOutcome {
             Self::Answered => "answered",
             Self::CallFailed => "error of the call",
             Self::Unavailable => "503 with a reason",
+            Self::Draining => "503 while draining",
             Self::NoReplica => "502 or 504 of the balancer",
             Self::Broken => "connection broken",
             Self::Unexpected => "unexpected",

@@ -75,13 +75,18 @@ pub(super) struct RunningSignIn {
 pub(super) struct BrowserCookie {
     pub(super) name: String,
     pub(super) value: Secret,
+    pub(super) is_secure: bool,
 }
 
 impl BrowserCookie {
-    pub(super) fn random() -> Option<Self> {
+    /// Draws a cookie for pages at an address. With TLS its name has the prefix `__Host-`: a browser takes such a cookie
+    /// from this very host only, so that a page of a neighbouring host cannot plant one that its author knows.
+    pub(super) fn random(base_url: &str) -> Option<Self> {
         let id = random_secret()?;
-        let name = format!("trunkline-{}", id.expose().get(..16).unwrap_or_default());
-        Some(Self { name, value: random_secret()? })
+        let is_secure = base_url.starts_with("https:");
+        let prefix = if is_secure { "__Host-" } else { "" };
+        let name = format!("{prefix}trunkline-{}", id.expose().get(..16).unwrap_or_default());
+        Some(Self { name, value: random_secret()?, is_secure })
     }
 }
 

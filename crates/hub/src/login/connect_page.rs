@@ -172,7 +172,7 @@ impl UserLogins {
                 form_key: consent.form_key.expose(),
             })
         });
-        consent.browser.set_in(response.headers_mut(), self.inner.base_url.get().map_or("", String::as_str));
+        consent.browser.set_in(response.headers_mut());
         response
     }
 
@@ -297,17 +297,14 @@ impl BrowserCookie {
         let values = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
         let mut pairs =
             values.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
-        pairs.any(|(name, value)| {
-            name.strip_prefix("__Host-").unwrap_or(name) == self.name && is_secret(&self.value, value)
-        })
+        pairs.any(|(name, value)| name == self.name && is_secret(&self.value, value))
     }
 
     /// Binds a login to the browser that gets a response.
-    pub(super) fn set_in(&self, headers: &mut HeaderMap, base_url: &str) {
-        let (prefix, secure) =
-            if base_url.starts_with("https:") { ("__Host-", "; Secure") } else { ("", "") };
+    pub(super) fn set_in(&self, headers: &mut HeaderMap) {
+        let secure = if self.is_secure { "; Secure" } else { "" };
         let cookie = format!(
-            "{prefix}{}={}; Path=/; Max-Age=600; HttpOnly; SameSite=Lax{secure}",
+            "{}={}; Path=/; Max-Age=600; HttpOnly; SameSite=Lax{secure}",
             self.name,
             self.value.expose()
         );

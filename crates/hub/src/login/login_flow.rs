@@ -75,7 +75,7 @@ pub(super) async fn begin(link: &Arc<ConnectLink>, base_url: &str) -> Result<Con
     let state = AuthorizationCallback::from_url(&page.url).state().cloned();
     Ok(ConsentRequest {
         state: state.ok_or("the authorization request has no state")?,
-        browser: BrowserCookie::random().ok_or_else(no_random)?,
+        browser: BrowserCookie::random(base_url).ok_or_else(no_random)?,
         form_key: random_secret().ok_or_else(no_random)?,
         page,
         flow,

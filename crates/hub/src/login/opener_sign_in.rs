@@ -39,13 +39,13 @@ impl UserLogins {
                 return failed("The identity provider of this hub cannot be used now");
             }
         };
-        let (Ok(location), Some(browser)) = (HeaderValue::try_from(request.url()), BrowserCookie::random())
-        else {
+        let location = HeaderValue::try_from(request.url());
+        let (Ok(location), Some(browser)) = (location, BrowserCookie::random(&base_url)) else {
             return gone();
         };
         let mut response = message_page(StatusCode::SEE_OTHER, "Sign in", "Continue at the sign-in page.");
         response.headers_mut().insert(LOCATION, location);
-        browser.set_in(response.headers_mut(), &base_url);
+        browser.set_in(response.headers_mut());
         let mut stage = link.stage.lock();
         match &*stage {
             // A second browser starts over; what the first began is not accepted any more.

@@ -19,12 +19,26 @@ pub(crate) struct Page {
 
 impl Page {
     /// Returns the value of the hidden field of a consent page.
-    fn form_key(&self) -> Option<&str> {
+    pub(crate) fn form_key(&self) -> Option<&str> {
         self.text.split_once("name=\"form_key\" value=\"")?.1.split('"').next()
     }
 }
 
 impl Browser {
+    /// Gives a browser the cookies of another, as a page of a neighbouring host can: without the prefix `__Host-`, which
+    /// only the host itself can set.
+    pub(crate) fn planted_from(other: &Self) -> Self {
+        let planted = |(name, value): (&String, &String)| {
+            (name.strip_prefix("__Host-").unwrap_or(name).to_owned(), value.clone())
+        };
+        Self { cookies: other.cookies.iter().map(planted).collect() }
+    }
+
+    /// Returns the names of its cookies.
+    pub(crate) fn cookie_names(&self) -> Vec<&str> {
+        self.cookies.keys().map(String::as_str).collect()
+    }
+
     pub(crate) async fn get(&mut self, url: &str) -> Page {
         self.request("GET", url, "").await
     }

@@ -1,9 +1,12 @@
 //! Who may open a connect link, how often and how long.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
 use trunkline_client::Client;
+use trunkline_hub::{LoginAudience, UserLogins};
+use trunkline_server::http::BearerTokens;
 use trunkline_session::Principal;
 
 use crate::browser::Browser;
@@ -45,6 +48,36 @@ async fn connect_links_are_used_once_in_time_and_by_their_own_principal() {
     assert_eq!(browser.get(&unknown).await.status, StatusCode::GONE);
     let callback = format!("{}/oauth/callback?code=c&state=s", front.origin);
     assert_eq!(browser.get(&callback).await.status, StatusCode::GONE);
+}
+
+#[tokio::test]
+async fn cookies_that_a_neighbouring_host_can_plant_continue_no_login() {
+    let server = ProtectedServer::start(&["ann-there", "bob-there"]).await;
+    let logins = UserLogins::in_memory(LoginAudience::EachPrincipal);
+    logins.set_base_url("https://hub.example.com");
+    let tokens = Arc::new(BearerTokens::new([ANN, BOB]));
+    let front = Front::start(logins, tokens, vec![server.config("notes")]).await;
+    // The proxy in front of the hub has the certificate.
+    let behind_proxy = |url: &str| url.replace("https://hub.example.com", &front.origin);
+    let bob = front.client(Client::builder(), BOB).await;
+    let said = say(&bob, "notes__whoami").await;
+    let link = said.split_whitespace().find(|word| word.starts_with("https://")).unwrap();
+    let link = behind_proxy(link);
+    // Bob begins a login of his own, and gets ann to end it: her login would be his.
+    let mut browser = Browser::default();
+    let page = browser.post(&link, format!("token={}", BOB.1)).await;
+    let names = browser.cookie_names();
+    assert!(names.iter().all(|name| name.starts_with("__Host-")) && !names.is_empty(), "{names:?}");
+    let mut planted = Browser::planted_from(&browser);
+    let form = format!("form_key={}", page.form_key().unwrap());
+    assert_eq!(planted.post(&link, form.clone()).await.status, StatusCode::GONE);
+    let authorize = browser.post(&link, form).await.location.unwrap();
+    let answer = planted.get(&format!("{authorize}&as_user=ann-there")).await.location.unwrap();
+    assert_eq!(planted.get(&behind_proxy(&answer)).await.status, StatusCode::GONE);
+    assert!(say(&bob, "notes__whoami").await.contains("requires a login"));
+    let answer = browser.get(&format!("{authorize}&as_user=bob-there")).await.location.unwrap();
+    assert_eq!(browser.get(&behind_proxy(&answer)).await.status, StatusCode::OK);
+    assert_eq!(say(&bob, "notes__whoami").await, "bob-there");
 }
 
 #[tokio::test]

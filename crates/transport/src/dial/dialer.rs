@@ -91,12 +91,28 @@ impl Dialer {
         Self { shared: self.shared.clone(), addresses: policy }
     }
 
-    /// Returns the policy for URLs that the server at `url` refers to, by the addresses of its own host
-    /// ([`AddressPolicy::near`]); if its name cannot be resolved here, only public addresses.
+    /// Returns the policy for URLs that the server at `url` refers to, by the address of its own host
+    /// ([`AddressPolicy::near`]); if that is not known for certain, only public addresses.
+    ///
+    /// A name of the server does not tell where it is: its owner could have the name of a public server resolve to an
+    /// address of this network (DNS rebinding). Unless it is this machine, the server has to answer there with its
+    /// certificate.
     pub async fn policy_near(&self, url: &Url) -> AddressPolicy {
+        if let Ok(literal) = url.host().parse() {
+            return AddressPolicy::near([literal]);
+        }
         let resolving = tcp::resolve(url.host(), url.port());
-        match tokio::time::timeout(self.shared.connect_timeout, resolving).await {
-            Ok(Ok(addresses)) => AddressPolicy::near(addresses.iter().map(SocketAddr::ip)),
+        let resolved = tokio::time::timeout(self.shared.connect_timeout, resolving).await;
+        let Ok(Ok(addresses)) = resolved else { return AddressPolicy::PUBLIC };
+        let policy = AddressPolicy::near(addresses.iter().map(SocketAddr::ip));
+        if policy == AddressPolicy::PUBLIC || url.is_loopback() {
+            return policy;
+        }
+        if !url.scheme().is_encrypted() {
+            return AddressPolicy::PUBLIC;
+        }
+        match self.dial(url).await {
+            Ok((_, info)) if info.proxy.is_none() => AddressPolicy::near([info.address.ip()]),
             _ => AddressPolicy::PUBLIC,
         }
     }

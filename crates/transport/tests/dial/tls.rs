@@ -121,3 +121,30 @@ async fn https_to_a_plain_http_port_suggests_http() {
     assert!(error.contains("does not use TLS on this port; try `http://`"), "{error}");
     std::fs::remove_file(file).unwrap();
 }
+
+#[tokio::test]
+async fn name_that_resolves_to_this_machine_allows_nothing_without_its_certificate() {
+    let (url, file) = server().await;
+    let mut options = DialOptions::default();
+    options.proxies = ProxySettings::none();
+    options.extra_roots = Some(file);
+    let dialer = Dialer::new(options);
+    let near = async |url: String| dialer.policy_near(&url.parse().unwrap()).await;
+    let own = "127.0.0.1".parse().unwrap();
+    // `127.1` resolves like a name whose owner has it point here.
+    for (scheme, host, is_allowed) in [
+        ("https", "localhost", true),
+        ("http", "localhost", true),
+        ("https", "127.0.0.1", true),
+        ("https", "[::1]", true),
+        ("https", "127.1", false),
+        ("http", "127.1", false),
+        ("https", "8.8.8.8", false),
+        ("https", "169.254.169.254", false),
+        ("https", "name.invalid", false),
+    ] {
+        let policy = near(format!("{scheme}://{host}:{}/mcp", url.port())).await;
+        assert_eq!(policy.allows(own), is_allowed, "{scheme}://{host}");
+        assert!(!policy.allows("169.254.169.254".parse().unwrap()), "{scheme}://{host}");
+    }
+}

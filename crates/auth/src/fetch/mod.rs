@@ -2,7 +2,10 @@
 //!
 //! A client follows URLs that an MCP server and its authorization server chose, so every request is bounded in time and
 //! size, goes over TLS unless the host is this machine, follows no redirect, and may be limited to the addresses of an
-//! [`AddressPolicy`](trunkline_transport::dial::AddressPolicy).
+//! [`AddressPolicy`](trunkline_transport::dial::AddressPolicy). Of the response only those headers are kept that
+//! authorization uses, and no error in it quotes a secret of the request.
+
+mod echo;
 
 use std::time::Duration;
 
@@ -14,6 +17,8 @@ use trunkline_http1::client::{
 };
 use trunkline_http1::{Url, UrlError, UrlScheme};
 use trunkline_transport::dial::{DialError, Dialer};
+
+use self::echo::SentSecrets;
 
 /// The header by which a server gives the nonce for the next DPoP proof (RFC 9449 §8).
 pub const DPOP_NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
@@ -90,7 +95,8 @@ impl Fetcher {
 
     /// Sends a request and returns the whole response, whatever its status.
     ///
-    /// Redirects are responses like any other. Of the headers of the response only those that authorization uses are kept.
+    /// Redirects are responses like any other. Of the headers of the response only those that authorization uses are kept,
+    /// and the secrets of the request are removed from an error in its body.
     ///
     /// # Errors
     /// The URL is not allowed, or there is no complete response.
@@ -102,12 +108,13 @@ impl Fetcher {
             .target(&url)
             .map_err(|_| FetchError::Url { url: shown.clone(), source: UrlError::Path })?;
         let (head, body) = request.into_parts();
+        let secrets = SentSecrets::of(&head.headers, &body);
         let headers = HeaderLines::from(head.headers);
         let request = HttpRequest { method: head.method, target, headers, body: body.to_vec() };
         let exchange = async {
             let mut response = client.send(&request).await?;
             let body = response.body.read_all(self.limits.body_bytes).await?;
-            let mut whole = Response::new(body);
+            let mut whole = Response::new(secrets.remove_from(response.status, body));
             *whole.status_mut() = response.status;
             *whole.headers_mut() = used_headers(&response.headers);
             Ok(whole)
@@ -210,6 +217,21 @@ mod tests {
         assert_eq!(response.headers()[LOCATION], "/elsewhere");
         assert_eq!(response.headers().len(), 2);
         assert!(serving.await.unwrap().unwrap().starts_with(b"GET /a?b=c HTTP/1.1\r\n"));
+    }
+
+    #[tokio::test]
+    async fn error_that_quotes_the_request_is_returned_without_its_secrets() {
+        let (port, _serving) = serve_once(
+            b"HTTP/1.1 400 Bad Request\r\nContent-Length: 52\r\n\r\n{\"error\":\"the code sentinel of c1 was used before\"}  ",
+        )
+        .await;
+        let request = Request::post(format!("http://127.0.0.1:{port}/token"));
+        let request = request.body(Bytes::from_static(b"code=sentinel&client_id=c1")).unwrap();
+        let response = fetcher(AddressPolicy::ANY).fetch(request).await.unwrap();
+        assert_eq!(
+            response.body().trim_ascii(),
+            "{\"error\":\"the code … of c1 was used before\"}".as_bytes()
+        );
     }
 
     #[tokio::test]

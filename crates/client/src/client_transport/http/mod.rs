@@ -13,6 +13,7 @@
 
 mod authorized_http;
 mod close_signal;
+mod credential_echo;
 mod custom_headers;
 mod endpoint;
 mod http_exchange;

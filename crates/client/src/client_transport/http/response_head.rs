@@ -5,6 +5,7 @@ use http::header::{CONTENT_ENCODING, CONTENT_TYPE, LOCATION, WWW_AUTHENTICATE};
 use trunkline_protocol::shorten;
 use trunkline_transport::http::ResponseHeaders;
 
+use super::credential_echo::without_credentials;
 use crate::client_transport::{RequestDelivery, TransportFailure, TransportFailureKind};
 
 /// The longest `WWW-Authenticate` challenge that is stored, in characters.
@@ -168,7 +169,7 @@ fn redirect_message(headers: &ResponseHeaders) -> String {
 }
 
 fn challenge(headers: &ResponseHeaders) -> Option<String> {
-    let challenge = printable_text(headers.get(&WWW_AUTHENTICATE)?);
+    let challenge = without_credentials(&printable_text(headers.get(&WWW_AUTHENTICATE)?));
     Some(match challenge.char_indices().nth(MAX_CHALLENGE_CHARS).and_then(|(end, _)| challenge.get(..end)) {
         Some(beginning) => format!("{beginning}…"),
         None => challenge,
@@ -191,7 +192,7 @@ pub(super) fn excerpt(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body);
     let words: Vec<&str> =
         text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|w| !w.is_empty()).collect();
-    shorten(&words.join(" "))
+    shorten(&without_credentials(&words.join(" ")))
 }
 
 pub(super) fn malformed(problem: String) -> TransportFailure {
@@ -312,6 +313,10 @@ mod tests {
         let map = HeaderMap::from_iter([(WWW_AUTHENTICATE, long)]);
         assert_eq!(challenge(&(&map).into()).unwrap().chars().count(), MAX_CHALLENGE_CHARS + 1);
         assert_eq!(excerpt(b"<html>\r\n\x1b[31m  hi\xff</html>"), "<html> [31m hi\u{fffd}</html>");
+        assert_eq!(
+            excerpt(b"headers: Authorization: Bearer sentinel-0815"),
+            "headers: Authorization: Bearer …"
+        );
         assert!(excerpt("é".repeat(100_000).as_bytes()).chars().count() < 200);
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use trunkline_auth::token_store::TokenStoreError;
+use trunkline_auth::token_store::{TokenKey, TokenStore, TokenStoreError};
 use trunkline_session::Principal;
 
 use super::{Hub, HubInner, ManageError};
@@ -76,8 +76,7 @@ impl Hub {
             if url.as_ref().is_some_and(|url| url.as_ref() != Some(&key.server_url)) {
                 continue;
             }
-            if let Some(stored) = store.load(&key).await? {
-                store.remove(&key, stored.generation).await?;
+            if remove_tokens(&**store, &key).await? {
                 removed += 1;
             }
         }
@@ -92,6 +91,19 @@ impl Hub {
         .await;
         Ok(removed)
     }
+}
+
+/// Removes tokens, and reports whether there were any. A refresh or a login that replaces them at the same time does not
+/// keep them.
+async fn remove_tokens(store: &dyn TokenStore, key: &TokenKey) -> Result<bool, TokenStoreError> {
+    let _lock = store.lock(key).await?;
+    while let Some(stored) = store.load(key).await? {
+        match store.remove(key, stored.generation).await {
+            Err(TokenStoreError::Conflict) => {}
+            removed => return removed.map(|()| true),
+        }
+    }
+    Ok(false)
 }
 
 /// Why the tokens of a user could not be removed.

@@ -101,3 +101,21 @@ async fn revoking_one_user_leaves_the_other_logged_in() {
     assert!(say(&ann, "notes__whoami").await.contains("requires a login"));
     assert_eq!(say(&bob, "notes__whoami").await, "bob-there");
 }
+
+#[tokio::test]
+async fn revoked_tokens_are_removed_even_if_they_are_refreshed_at_the_same_time() {
+    let LoggedInUser { front, ann, server: _server } = LoggedInUser::start(Revision::NEWEST, &[]).await;
+    let stored = front.logins.stored_principal(&trunkline_session::Principal::Named(ANN.0.into())).unwrap();
+    let store = front.logins.store();
+    let key = within(store.list(&stored)).await.unwrap().pop().unwrap();
+    // A refresh is under way, and stores its tokens.
+    let refreshing = within(store.lock(&key)).await.unwrap();
+    let before = within(store.load(&key)).await.unwrap().unwrap();
+    let mut revoking = std::pin::pin!(front.hub.revoke_user(&stored, None));
+    assert!(futures_util::poll!(&mut revoking).is_pending());
+    within(store.save(&key, &before.tokens, before.generation)).await.unwrap();
+    drop(refreshing);
+    assert_eq!(within(revoking).await.unwrap(), 1);
+    assert!(within(store.list(&stored)).await.unwrap().is_empty());
+    assert!(say(&ann, "notes__whoami").await.contains("requires a login"));
+}

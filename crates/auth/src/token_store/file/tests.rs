@@ -202,3 +202,32 @@ async fn generations_differ_after_the_file_was_removed() {
     let after = store.save(&key, &tokens("t", None, 1), TokenGeneration::ABSENT).await.unwrap();
     assert_ne!(before, after);
 }
+
+/// A process that ends while it writes leaves a beginning of the temporary file, of any length, or the new file.
+#[tokio::test]
+async fn write_that_is_cut_off_at_any_byte_leaves_the_store_as_it_was() {
+    for key_of_store in [StoreKey::plain(), sealing_key()] {
+        let folder = StoreFolder::with_login(key_of_store.clone()).await;
+        let (path, entry) = (folder.path(), key("u", "https://h"));
+        let before = fs::read(&path).unwrap();
+        let store = folder.open(key_of_store.clone()).unwrap();
+        let generation = store.load(&entry).await.unwrap().unwrap().generation;
+        let newer = tokens("sentinel-b", Some("sentinel-s"), 2);
+        store.save(&entry, &newer, generation).await.unwrap();
+        let after = fs::read(&path).unwrap();
+        let temporary = path.with_file_name("tokens.json.tmp");
+        for length in 0..=after.len() {
+            fs::write(&path, &before).unwrap();
+            fs::write(&temporary, &after[..length]).unwrap();
+            let store = folder.open(key_of_store.clone()).unwrap();
+            let stored = store.load(&entry).await.unwrap().unwrap();
+            assert_eq!(stored.tokens.access_token.expose(), "sentinel-a", "{length} bytes");
+            if length % 97 == 0 || length == after.len() {
+                store.save(&entry, &newer, stored.generation).await.unwrap();
+                let stored = folder.open(key_of_store.clone()).unwrap().load(&entry).await.unwrap().unwrap();
+                assert_eq!(stored.tokens.access_token.expose(), "sentinel-b", "{length} bytes");
+                assert!(!temporary.exists(), "{length} bytes");
+            }
+        }
+    }
+}

@@ -2,11 +2,23 @@
 
 use super::Authorizer;
 use super::error::AuthorizationError;
-use super::options::ClientStorage;
+use super::options::{AuthorizationGrant, ClientStorage};
 use crate::registration::{ClientRegistration, PreregisteredClient, RegistrationSource};
 use crate::token_store::TokenKey;
 
 impl Authorizer {
+    /// Returns the only issuer that is accepted, if there is one. The JWT of a workload is sent as it is, and its receiver could use it
+    /// elsewhere: without a configured issuer it goes to the first that it got tokens from, so that a server
+    /// which names another one later does not get it.
+    pub(super) async fn bound_issuer(&self) -> Result<Option<String>, AuthorizationError> {
+        match (&self.options.issuer, &self.options.grant) {
+            (None, AuthorizationGrant::WorkloadIdentity(_)) => {
+                Ok(self.known_issuers().await?.into_iter().next())
+            }
+            (issuer, _) => Ok(issuer.clone()),
+        }
+    }
+
     /// Returns the preregistered clients; one that names no issuer belongs to the first that it got tokens from, so that a
     /// server which names another one later does not get its secret. Without any, those that an earlier login has stored.
     pub(super) async fn bound_clients(&self) -> Result<Vec<PreregisteredClient>, AuthorizationError> {

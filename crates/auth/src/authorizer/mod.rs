@@ -208,7 +208,7 @@ impl Authorizer {
         let redirect_uri = redirect.as_ref().map(|redirect| redirect.redirect_uri().to_owned());
         let mut config = FlowConfig::new(&self.server_url, redirect_uri.unwrap_or_default());
         config.grant = options.grant.to_flow().await?;
-        config.issuer.clone_from(&options.issuer);
+        config.issuer = self.bound_issuer().await?;
         config.preregistered = self.bound_clients().await?;
         config.client_document.clone_from(&options.client_document);
         config.registrations = registrations;

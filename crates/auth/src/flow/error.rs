@@ -72,8 +72,8 @@ pub enum FlowFailure {
         /// The resource in the document.
         found: String,
     },
-    /// The resource does not use the issuer that the operator configured.
-    #[error("the server does not list the configured issuer `{0}`")]
+    /// The resource does not use the issuer that the operator configured, or that tokens came from so far.
+    #[error("the server does not list the issuer `{0}`, the only one that is accepted")]
     IssuerNotListed(String),
     /// The authorization server metadata are unusable.
     #[error(transparent)]

@@ -163,8 +163,15 @@ impl AuthorizationFlow {
             requested: self.facts.scopes.clone(),
         };
         let tokens = TokenSet::new(read_token_response(response)?, binding, now)?;
-        if self.config.dpop == DpopPolicy::Required && tokens.kind != AccessTokenKind::Dpop {
-            return Err(FlowFailure::TokenNotBound);
+        match tokens.kind {
+            AccessTokenKind::Bearer if self.config.dpop == DpopPolicy::Required => {
+                return Err(FlowFailure::TokenNotBound);
+            }
+            // No key was sent that it could be bound to.
+            AccessTokenKind::Dpop if !self.uses_dpop() => {
+                return Err(TokenResponseError::TokenType("DPoP".to_owned()).into());
+            }
+            AccessTokenKind::Bearer | AccessTokenKind::Dpop => {}
         }
         Ok(FlowState::Done(Box::new(FlowOutcome { tokens, client: self.facts.client.clone() })))
     }

@@ -5,6 +5,7 @@ use http::Response;
 use trunkline_auth::flow::{DpopPolicy, EnterpriseSetup, FlowConfig, FlowFailure, FlowGrant, FlowStep};
 use trunkline_auth::registration::{ClientCredential, PreregisteredClient};
 use trunkline_auth::token_request::{ID_JAG_TOKEN_TYPE, ID_TOKEN_TYPE, JWT_BEARER_GRANT};
+use trunkline_auth::token_response::TokenResponseError;
 use trunkline_auth::token_set::AccessTokenKind;
 use trunkline_transport::Secret;
 
@@ -172,4 +173,16 @@ fn token_without_dpop_is_refused_where_required() {
     config.dpop = DpopPolicy::Required;
     let error = server.run(config, challenged("DPoP")).unwrap_err();
     assert_eq!(error.failure(), &FlowFailure::TokenNotBound);
+}
+
+#[test]
+fn token_that_is_bound_although_no_proof_was_sent_is_refused() {
+    for policy in [DpopPolicy::Off, DpopPolicy::IfAnnounced] {
+        let mut server = CannedServer::usual();
+        server.json(TOKEN, 200, r#"{"access_token":"t","token_type":"DPoP"}"#);
+        let mut config = config();
+        config.dpop = policy;
+        let error = server.run(config, challenged("Bearer")).unwrap_err();
+        assert!(matches!(error.failure(), FlowFailure::Token(TokenResponseError::TokenType(_))), "{error}");
+    }
 }

@@ -9,3 +9,5 @@ mod fetches;
 #[cfg(test)]
 #[allow(clippy::needless_pass_by_value, reason = "claims are written where they are used")]
 mod issuer_server;
+#[cfg(test)]
+mod workload;

@@ -8,6 +8,7 @@ use trunkline_auth::jose::{AlgorithmSet, SignatureAlgorithm};
 use trunkline_session::Timestamp;
 
 use super::public_uri::PublicUris;
+use super::replay_windows::ReplayWindows;
 use super::verified_token::VerifiedToken;
 use crate::http::auth::{AuthChallenge, Authenticated, TokenScheme};
 
@@ -103,7 +104,7 @@ impl DpopOptions {
 #[derive(Debug)]
 pub(super) struct ProofChecker {
     nonces: NonceKeys,
-    replay: ReplayWindow,
+    replays: ReplayWindows,
 }
 
 impl ProofChecker {
@@ -112,8 +113,8 @@ impl ProofChecker {
         let mut key = [0; 32];
         getrandom::fill(&mut key).ok()?;
         // Proofs from the future stay known until their time has passed too.
-        let replay = ReplayWindow::new(ReplayWindow::DEFAULT_CAPACITY, options.rules.window);
-        Some(Self { nonces: NonceKeys::new(&[key])?, replay })
+        let replays = ReplayWindows::new(ReplayWindow::DEFAULT_CAPACITY, options.rules.window);
+        Some(Self { nonces: NonceKeys::new(&[key])?, replays })
     }
 
     /// Makes a nonce for a client.
@@ -149,7 +150,7 @@ impl ProofChecker {
             binding: Some(TokenBinding { access_token, key_thumbprint }),
             nonces: options.requires_nonce.then_some(&self.nonces),
         };
-        let proof = verifier.verify(proof, &self.replay, now)?;
+        let proof = verifier.verify(proof, self.replays.of(&token.principal), now)?;
         let nonce = if proof.nonce == NonceStatus::Renew { self.nonce(now) } else { None };
         Ok(nonce
             .into_iter()

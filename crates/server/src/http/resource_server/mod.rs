@@ -18,6 +18,7 @@ mod dpop;
 mod error;
 mod options;
 mod public_uri;
+mod replay_windows;
 mod state;
 mod verified_token;
 

@@ -14,7 +14,7 @@ use crate::revocation::RevocationSignal;
 /// A token that has passed all checks but that of its proof, as it is cached.
 #[derive(Debug)]
 pub(super) struct VerifiedToken {
-    principal: Principal,
+    pub(super) principal: Principal,
     grant: Arc<AccessGrant>,
     /// The thumbprint of the key that it is bound to.
     pub(super) key_thumbprint: Option<ByteString>,

@@ -100,6 +100,8 @@ pub(super) struct ConsentRequest {
     pub(super) form_key: Secret,
     /// The `state` of the authorization request.
     pub(super) state: Secret,
+    /// The path at which its answer is taken.
+    pub(super) callback_path: String,
     pub(super) flow: RunningFlow,
 }
 

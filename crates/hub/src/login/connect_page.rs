@@ -4,6 +4,8 @@ use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::{Bytes, BytesMut};
 use http::header::{AUTHORIZATION, COOKIE, LOCATION, ORIGIN, SET_COOKIE};
 use http::request::Parts;
@@ -11,6 +13,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 use http_body::Body as _;
 use trunkline_auth::callback::AuthorizationCallback;
 use trunkline_auth::decode_form;
+use trunkline_config::ServerConfig;
 use trunkline_server::http::{HttpService, IncomingRequest, McpResponseBody, RequestBody};
 use trunkline_session::Principal;
 use trunkline_transport::Url;
@@ -23,8 +26,20 @@ use super::{LoginAudience, UserLogins};
 /// The path of the page of a link, before its id.
 pub(super) const CONNECT_PREFIX: &str = "/connect/";
 
-/// The path to which every authorization server sends its answers; `state` and `iss` distinguish them.
+/// The path to which authorization servers send their answers; `state` and `iss` distinguish them.
+///
+/// Below it each server has a path of its own, so that the answer for one is never used for another, even if an
+/// authorization server sends no `iss` ([RFC 9700 §4.4.2](https://www.rfc-editor.org/rfc/rfc9700#section-4.4.2)). A client that
+/// the operator registers has this one redirect URI.
 pub(super) const CALLBACK_PATH: &str = "/oauth/callback";
+
+/// Returns the path to which the authorization server of a server sends its answers.
+pub(super) fn callback_path(config: &ServerConfig) -> String {
+    match config.auth.client_id.is_some() || config.auth.client_document.is_some() {
+        true => CALLBACK_PATH.to_owned(),
+        false => format!("{CALLBACK_PATH}/{}", URL_SAFE_NO_PAD.encode(config.name.as_str())),
+    }
+}
 
 /// Headers by which a proxy reports that a request came from another machine.
 const FORWARDED: [HeaderName; 2] =
@@ -46,7 +61,7 @@ pub(super) struct ConnectRequest<'a> {
 impl UserLogins {
     /// Reports whether a path is one of the pages.
     pub fn serves_path(path: &str) -> bool {
-        path == CALLBACK_PATH || path.starts_with(CONNECT_PREFIX)
+        is_callback(path) || path.starts_with(CONNECT_PREFIX)
     }
 
     /// Answers a request of a browser for one of the pages. `endpoint` is that of the hub: its rules for hosts and
@@ -84,7 +99,7 @@ impl UserLogins {
         let path = request.parts.uri.path();
         let id = path.strip_prefix(CONNECT_PREFIX).map(str::to_owned);
         match (&request.parts.method, id) {
-            (&Method::GET, None) => self.finish_login(&request).await,
+            (&Method::GET, None) if is_callback(path) => self.finish_login(&request).await,
             (&Method::GET | &Method::POST, Some(id)) => match self.link_by_id(&id) {
                 Some(link) if request.parts.method == Method::GET => self.open(&link, &request).await,
                 Some(link) => self.submit(&link, &request).await,
@@ -191,7 +206,8 @@ impl UserLogins {
         {
             let stage = link.stage.lock();
             let LinkStage::Authorizing(consent) = &*stage else { return gone() };
-            if !consent.browser.is_in(&request.parts.headers) {
+            let is_answer = request.parts.uri.path() == consent.callback_path;
+            if !is_answer || !consent.browser.is_in(&request.parts.headers) {
                 return gone();
             }
             consent.flow.redirect(format!("{CALLBACK_PATH}?{query}"));
@@ -233,6 +249,10 @@ fn consent(link: &ConnectLink, request: &ConnectRequest<'_>, form_key: &str) -> 
     let mut response = message_page(StatusCode::SEE_OTHER, "Log in", "Continue at the login page.");
     response.headers_mut().insert(LOCATION, location);
     response
+}
+
+fn is_callback(path: &str) -> bool {
+    path.strip_prefix(CALLBACK_PATH).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 pub(super) fn gone() -> Response<Bytes> {

@@ -48,7 +48,8 @@ pub(super) async fn begin(link: &Arc<ConnectLink>, base_url: &str) -> Result<Con
     let no_random = || "the system has no random numbers".to_owned();
     let (opened, page) = oneshot::channel();
     let (redirects, received) = mpsc::channel(MAX_REDIRECTS);
-    let redirect_uri = format!("{base_url}{}", super::connect_page::CALLBACK_PATH);
+    let callback_path = super::connect_page::callback_path(&upstream.config());
+    let redirect_uri = format!("{base_url}{callback_path}");
     let prepared = ConnectRedirect { redirect_uri, opened: Some(opened), received };
     let agent = Arc::new(ConnectUserAgent(Mutex::new(Some(prepared))));
     let weak = Arc::downgrade(link);
@@ -75,6 +76,7 @@ pub(super) async fn begin(link: &Arc<ConnectLink>, base_url: &str) -> Result<Con
     let state = AuthorizationCallback::from_url(&page.url).state().cloned();
     Ok(ConsentRequest {
         state: state.ok_or("the authorization request has no state")?,
+        callback_path,
         browser: BrowserCookie::random(base_url).ok_or_else(no_random)?,
         form_key: random_secret().ok_or_else(no_random)?,
         page,

@@ -65,7 +65,8 @@ impl UserLogins {
         callback: &AuthorizationCallback,
         request: &ConnectRequest<'_>,
     ) -> Response<Bytes> {
-        if !sign_in.browser.is_in(&request.parts.headers) {
+        let is_answer = request.parts.uri.path() == CALLBACK_PATH;
+        if !is_answer || !sign_in.browser.is_in(&request.parts.headers) {
             return gone();
         }
         {

@@ -81,6 +81,42 @@ async fn cookies_that_a_neighbouring_host_can_plant_continue_no_login() {
 }
 
 #[tokio::test]
+async fn answer_of_one_authorization_server_is_never_used_at_another() {
+    let servers =
+        [ProtectedServer::start(&["ann-there"]).await, ProtectedServer::start(&["ann-there"]).await];
+    let mut own_client = servers[0].config("own client");
+    own_client.auth.client_id = Some("the-client".into());
+    let front =
+        Front::for_local_user(vec![servers[0].config("honest"), servers[1].config("mixed/up"), own_client])
+            .await;
+    let mut browser = Browser::default();
+    let mut pages = Vec::new();
+    for name in ["honest", "mixed/up", "own client"] {
+        let link = within(front.hub.login_link(name, &Principal::Process)).await.unwrap();
+        let page = browser.get(link.url()).await;
+        let form = format!("form_key={}", page.form_key().unwrap());
+        pages.push(browser.post(link.url(), form).await.location.unwrap());
+    }
+    let parameter = |page: &str, name: &str| {
+        let form = trunkline_auth::decode_form(page.split_once('?').unwrap().1);
+        form.into_iter().find(|(known, _)| known == name).unwrap().1
+    };
+    let redirects: Vec<_> = pages.iter().map(|page| parameter(page, "redirect_uri")).collect();
+    assert_eq!(redirects[2], format!("{}/oauth/callback", front.origin), "as the operator registered it");
+    assert!(redirects[0] != redirects[1] && redirects[1].starts_with(&redirects[2]), "{redirects:?}");
+    // A server has the user log in at another one, for the request of its own.
+    let state = parameter(&pages[1], "state");
+    for redirect in [&redirects[0], &redirects[2]] {
+        let mixed_up = format!("{redirect}?code=code-of-another&state={state}");
+        assert_eq!(browser.get(&mixed_up).await.status, StatusCode::GONE);
+    }
+    assert!(!servers[1].was_sent("code-of-another"));
+    let answer = browser.get(&format!("{}&as_user=ann-there", pages[1])).await.location.unwrap();
+    assert!(answer.starts_with(&redirects[1]), "{answer}");
+    assert_eq!(browser.get(&answer).await.status, StatusCode::OK);
+}
+
+#[tokio::test]
 async fn guessing_tokens_ends_a_link() {
     let server = ProtectedServer::start(&["ann-there"]).await;
     let front = Front::for_users(vec![server.config("notes")]).await;

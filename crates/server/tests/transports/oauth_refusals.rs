@@ -38,6 +38,7 @@ async fn authentication_precedes_session_lookup_and_the_body() {
         ("POST", format!("/messages?sessionId={UNKNOWN}"), 404),
         ("GET", "/ws".to_owned(), 426),
         ("PUT", "/mcp".to_owned(), 405),
+        ("HEAD", "/mcp".to_owned(), 405),
     ];
     for (method, path, known) in places {
         for (token, expected) in

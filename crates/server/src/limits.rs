@@ -12,8 +12,8 @@ pub struct ServerLimits {
     /// Calls that run at one time, all callers together. Default 4,096; beyond it calls are refused.
     pub calls: usize,
     /// Calls of one principal that run at one time, or wait for input in a legacy session. Default 256; beyond it
-    /// that principal's calls are refused. As with [`ServerLimits::suspended_per_principal`], not for the anonymous
-    /// principal and the process.
+    /// that principal's calls are refused. The anonymous callers of one host count as a principal, except on the
+    /// loopback, where a proxy may stand before the server.
     pub calls_per_principal: usize,
     /// Calls that run at one time on one channel, those that wait for input not counted. Default 64; beyond it up to
     /// 1,024 further calls are queued, and those beyond that are refused.
@@ -25,14 +25,16 @@ pub struct ServerLimits {
     /// data is evicted.
     pub unread_bytes: usize,
     /// Bytes of requests that are being read or answered, all callers together; requests up to 64 KiB are not
-    /// counted. Default 256 MiB; beyond it large requests are refused.
+    /// counted. Default 256 MiB; beyond it large requests are refused. One principal, or host of anonymous callers outside
+    /// loopback, may hold as much as it leaves free.
     pub request_memory_bytes: usize,
     /// How long a suspended call waits for the request with the responses to its input requests. Default 10 minutes.
     pub suspended_for: Duration,
     /// Suspended calls of one principal. Default 16; beyond it that principal's oldest is evicted. The anonymous
     /// principal and the process are many callers in one, so that only [`ServerLimits::suspended`] holds for them.
     pub suspended_per_principal: usize,
-    /// Suspended calls in all. Default 4,096; beyond it the oldest is evicted.
+    /// Suspended calls in all. Default 4,096; beyond it the oldest of the principal, or of the host of anonymous
+    /// callers, with the most is evicted.
     pub suspended: usize,
     /// The largest continuation that travels in `requestState`. Default 16 KiB; a larger one is kept in memory.
     pub state_bytes: usize,
@@ -68,8 +70,8 @@ pub struct ServerLimits {
     pub streams_per_session: usize,
     /// Change subscriptions at one time, all callers together. Default 10,000; beyond it they are refused.
     pub subscriptions: usize,
-    /// Change subscriptions of one principal. Default 16; as with [`ServerLimits::suspended_per_principal`], not for
-    /// the anonymous principal and the process.
+    /// Change subscriptions of one principal. Default 16; the anonymous clients of one host outside loopback may have
+    /// [`ServerLimits::connections_per_address`] of them.
     pub subscriptions_per_principal: usize,
     /// Bytes of the URIs of watched resources, all callers together, with 64 more for each. Default 64 MiB; beyond it
     /// no further resource is watched.

@@ -19,6 +19,15 @@ impl ClientParty {
             _ => Self::Principal(principal.clone()),
         }
     }
+
+    /// Reports whether it is a party of its own, to which a limit can apply. The anonymous clients of this host, where a
+    /// proxy may stand before the server, are many in one, and so is the process at the other end of a pipe.
+    pub(crate) fn is_distinct(&self) -> bool {
+        match self {
+            Self::Principal(principal) => matches!(principal, Principal::Named(_)),
+            Self::Address(address) => !address.is_loopback(),
+        }
+    }
 }
 
 /// Returns the address that identifies a host: an IPv4 address in whatever notation, and of IPv6 the network, since one
@@ -47,5 +56,12 @@ mod tests {
         assert_eq!(party(&anonymous, "2001:db8::1"), party(&anonymous, "2001:db8::2"));
         assert_ne!(party(&anonymous, "2001:db8::1"), party(&anonymous, "2001:db8:0:1::1"));
         assert_eq!(party(&ann, "192.0.2.1"), party(&ann, "192.0.2.2"));
+        assert!(party(&ann, "::1").is_distinct() && party(&anonymous, "192.0.2.1").is_distinct());
+        for many in
+            [party(&anonymous, "127.0.0.2"), party(&anonymous, "::1"), party(&anonymous, "::ffff:127.0.0.1")]
+        {
+            assert!(!many.is_distinct(), "{many:?}");
+        }
+        assert!(!ClientParty::new(&anonymous, None).is_distinct());
     }
 }

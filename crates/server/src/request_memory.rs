@@ -3,6 +3,7 @@ use std::sync::Arc;
 use trunkline_protocol::Refusal;
 
 use crate::admission::{ByteBudget, BytePermit};
+use crate::party::ClientParty;
 
 /// Requests up to this size are not counted: the limits of connections and of calls bound what these hold.
 pub(crate) const UNCOUNTED_BYTES: usize = 64 * 1024;
@@ -16,6 +17,7 @@ pub(crate) const UNCOUNTED_BYTES: usize = 64 * 1024;
 /// [`Refusal::TOO_MANY`].
 pub(crate) fn reserve(
     budget: &Arc<ByteBudget>,
+    party: &ClientParty,
     reserved: &mut Option<BytePermit>,
     bytes: usize,
 ) -> Result<(), Refusal> {
@@ -24,19 +26,25 @@ pub(crate) fn reserve(
         return Ok(());
     }
     let wanted = bytes.checked_next_power_of_two().unwrap_or(bytes);
-    let mut more = budget.permit();
-    if !more.grow(wanted - held) {
-        return Err(Refusal::TOO_MANY.with_message("too many large requests at once; try again later"));
+    let is_reserved = match reserved {
+        Some(reserved) => reserved.grow(wanted - held),
+        None => {
+            let mut first = budget.permit_for(party);
+            let is_reserved = first.grow(wanted);
+            *reserved = is_reserved.then_some(first);
+            is_reserved
+        }
+    };
+    match is_reserved {
+        true => Ok(()),
+        false => Err(Refusal::TOO_MANY.with_message("too many large requests at once; try again later")),
     }
-    match reserved {
-        Some(reserved) => reserved.merge(more),
-        None => *reserved = Some(more),
-    }
-    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
+    use trunkline_session::Principal;
+
     use super::*;
 
     const KIB: usize = 1024;
@@ -44,24 +52,24 @@ mod tests {
     #[test]
     fn request_memory_grows_with_the_request_and_is_released() {
         let unanswered = ByteBudget::new(1024 * KIB);
+        let all = ClientParty::new(&Principal::Anonymous, None);
+        let reserve = |reserved: &mut Option<BytePermit>, bytes| reserve(&unanswered, &all, reserved, bytes);
         let held = || unanswered.used() / KIB;
         let mut request = None;
         for (bytes, expected) in [(1, 0), (64, 0), (65, 128), (128, 128), (300, 512), (512, 512)] {
-            assert_eq!(reserve(&unanswered, &mut request, bytes * KIB), Ok(()), "{bytes}");
+            assert_eq!(reserve(&mut request, bytes * KIB), Ok(()), "{bytes}");
             assert_eq!(held(), expected, "{bytes}");
         }
         let mut second = None;
-        assert!(reserve(&unanswered, &mut second, 513 * KIB).unwrap_err().is_same_kind(&Refusal::TOO_MANY));
+        assert!(reserve(&mut second, 513 * KIB).unwrap_err().is_same_kind(&Refusal::TOO_MANY));
         assert!(second.is_none());
-        assert_eq!(reserve(&unanswered, &mut second, 512 * KIB), Ok(()));
-        assert!(reserve(&unanswered, &mut None, 65 * KIB).is_err());
-        assert_eq!(reserve(&unanswered, &mut None, 64 * KIB), Ok(()), "small requests are always read");
+        assert_eq!(reserve(&mut second, 512 * KIB), Ok(()));
+        assert!(reserve(&mut None, 65 * KIB).is_err());
+        assert_eq!(reserve(&mut None, 64 * KIB), Ok(()), "small requests are always read");
         let mut request = request.unwrap();
         request.shrink_to(300 * KIB);
         assert_eq!(held(), 812);
-        request.merge(second.unwrap());
-        assert_eq!(held(), 812);
-        drop(request);
+        drop((request, second));
         assert_eq!(held(), 0);
     }
 }

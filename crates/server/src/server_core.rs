@@ -7,7 +7,7 @@ use trunkline_protocol::codec::{self, Dialect, ServerResult};
 use trunkline_protocol::{
     JsonObject, JsonWriter, Method, Params, RawJson, Refusal, RequestId, Revision, RevisionSet, emit,
 };
-use trunkline_session::{Principal, StateKeys, Timestamp};
+use trunkline_session::{StateKeys, Timestamp};
 
 use crate::admission::{ByteBudget, BytePermit, KeyPermit, KeyQuota, WriteBudget};
 use crate::bus::BusLink;
@@ -18,6 +18,7 @@ use crate::host::HostOptions;
 use crate::input_round::{StateSealer, SuspendedCalls};
 use crate::limits::ServerLimits;
 use crate::metrics::{CallTimer, MetricOutcome, Metrics};
+use crate::party::ClientParty;
 use crate::request_memory;
 use crate::shutdown::Shutdown;
 use crate::state::StateStores;
@@ -33,7 +34,7 @@ pub(crate) struct ServerCore {
     pub(crate) suspended_calls: SuspendedCalls,
     pub(crate) sealer: StateSealer,
     pub(crate) shutdown: Shutdown,
-    pub(crate) subscription_quota: KeyQuota<Principal>,
+    pub(crate) subscription_quota: KeyQuota<ClientParty>,
     pub(crate) write_budget: Arc<WriteBudget>,
     request_memory: Arc<ByteBudget>,
     pub(crate) watched_uris: Arc<ByteBudget>,
@@ -51,7 +52,7 @@ pub(crate) struct ServerCore {
     /// Whether sessions request roots before a handler needs them.
     pub(crate) roots_at_start: bool,
     calls: AtomicUsize,
-    call_quota: KeyQuota<Principal>,
+    call_quota: KeyQuota<ClientParty>,
     idle: Notify,
 }
 
@@ -123,17 +124,17 @@ impl ServerCore {
     ///
     /// # Errors
     /// [`Refusal::TOO_MANY`] or [`Refusal::SHUTTING_DOWN`].
-    pub(crate) fn admit_call(self: &Arc<Self>, principal: &Principal) -> Result<AdmittedCall, Refusal> {
+    pub(crate) fn admit_call(self: &Arc<Self>, party: ClientParty) -> Result<AdmittedCall, Refusal> {
         if self.shutdown.is_draining() {
             return Err(Refusal::SHUTTING_DOWN);
         }
-        let mut guard = AdmittedCall { core: self.clone(), timing: None, permit: None };
+        let mut guard = AdmittedCall { core: self.clone(), party, timing: None, permit: None };
         if self.calls.fetch_add(1, Ordering::SeqCst) >= self.limits.calls {
             return Err(Refusal::TOO_MANY);
         }
-        // Anonymous callers are many in one: for them only the total holds, which is counted above.
-        if matches!(principal, Principal::Named(_)) {
-            let permit = self.call_quota.acquire(principal.clone());
+        // For clients that are no party of their own only the total holds, which is counted above.
+        if guard.party.is_distinct() {
+            let permit = self.call_quota.acquire_for_party(&guard.party, self.limits.calls_per_principal);
             guard.permit = Some(permit.ok_or_else(|| self.too_many_calls())?);
         }
         Ok(guard)
@@ -145,17 +146,19 @@ impl ServerCore {
             .with_message(format!("at most {most} calls of one caller may run at a time; try again later"))
     }
 
-    /// Reserves memory for a request of which so many bytes have arrived.
+    /// Reserves memory for a request of a party of which so many bytes have arrived.
     ///
     /// # Errors
-    /// [`Refusal::TOO_MANY`]; the oldest large suspended call is evicted then, so that a retry succeeds.
+    /// [`Refusal::TOO_MANY`]; the oldest large suspended call is evicted then, so that a retry succeeds: one of the
+    /// party, unless it shares the whole budget with others.
     pub(crate) fn reserve_memory(
         &self,
+        party: &ClientParty,
         reserved: &mut Option<BytePermit>,
         bytes: usize,
     ) -> Result<(), Refusal> {
-        request_memory::reserve(&self.request_memory, reserved, bytes)
-            .inspect_err(|_| self.suspended_calls.evict_oldest_large())
+        request_memory::reserve(&self.request_memory, party, reserved, bytes)
+            .inspect_err(|_| self.suspended_calls.evict_oldest_large(party))
     }
 
     /// Returns how many calls run.
@@ -190,15 +193,21 @@ impl ServerCore {
 /// A call that is counted as running.
 pub(crate) struct AdmittedCall {
     core: Arc<ServerCore>,
+    party: ClientParty,
     timing: Option<CallTimer>,
-    /// Counts it for its principal.
-    permit: Option<KeyPermit<Principal>>,
+    /// Counts it for its party.
+    permit: Option<KeyPermit<ClientParty>>,
 }
 
 impl AdmittedCall {
     /// Returns the core that counts the call.
     pub(crate) fn core(&self) -> &Arc<ServerCore> {
         &self.core
+    }
+
+    /// Returns the party that the call counts for.
+    pub(crate) fn party(&self) -> &ClientParty {
+        &self.party
     }
 
     /// Begins to time the call, if there are metrics.

@@ -13,7 +13,8 @@ use trunkline_protocol::model::Implementation;
 
 use super::Upstream;
 use super::caller_profile::{CallerProfile, PoolKey, keeps_state};
-use super::connection::{ConnectionCallbacks, ConnectionScope, UpstreamConnection};
+use super::connection::{ConnectionCallbacks, UpstreamConnection};
+use super::connection_scope::ConnectionScope;
 use super::era::choose_era;
 use super::input::SessionInputHandler;
 use super::lifecycle::LifecycleEvent;
@@ -82,7 +83,7 @@ impl Upstream {
             .identity(Implementation::clone(&self.options.client_identity))
             .limits(ClientLimits {
                 message_bytes: limits.message_bytes,
-                message_memory: limits.message_memory.clone(),
+                message_memory: self.message_memory.clone(),
                 items: limits.list_items,
                 list_bytes: limits.list_bytes,
                 // Clients cache results themselves; a cache here would hold them twice.

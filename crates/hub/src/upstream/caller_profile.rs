@@ -11,7 +11,7 @@ use trunkline_session::{Principal, SessionId};
 
 use super::Upstream;
 use super::caller_variables::CallerVariables;
-use super::connection::ConnectionScope;
+use super::connection_scope::ConnectionScope;
 use super::era::{choose_era, default_era};
 use super::eviction::SlotOwner;
 use super::input::InputSet;
@@ -34,6 +34,8 @@ pub(crate) struct CallerProfile {
     era: Era,
     /// Whether the server may request input within the call that the connection is for.
     allows_input: bool,
+    /// Whether the connection is for lists that other callers see too, so that it must not be the caller's own.
+    is_for_lists: bool,
     capabilities: ClientCapabilities,
     /// The lowest log level that it wants, if any.
     log_level: Option<LoggingLevel>,
@@ -104,6 +106,7 @@ impl CallerProfile {
                 host: caller.remote_host().filter(|host| !host.is_loopback()),
                 era: caller.revision.era(),
                 allows_input: false,
+                is_for_lists: false,
                 log_level: caller.log_level,
                 input: InputSet::from_capabilities(&capabilities),
                 capabilities,
@@ -173,9 +176,35 @@ impl CallerProfile {
         CallerDetails { capabilities: self.capabilities, input: self.input, log_level: self.log_level }
     }
 
-    /// Returns it without the variables of the caller.
-    pub(super) fn without_variables(&self) -> Self {
-        Self { env: Env::default(), ..self.clone() }
+    /// Returns the profile by which lists are fetched that all callers with its capabilities see.
+    pub(super) fn for_lists(&self, anonymous: AnonymousClients) -> Self {
+        // Other callers see the lists too, so they are fetched without variables of the caller.
+        let profile = Self { env: Env::default(), ..self.clone() };
+        match self.party_key(anonymous).is_one_of_several(anonymous) {
+            true => {
+                Self { is_for_lists: true, allows_input: false, roots: None, session_roots: None, ..profile }
+            }
+            false => profile,
+        }
+    }
+
+    /// Returns the profile by which the lists of a key are fetched.
+    pub(super) fn of_lists(key: ListingKey) -> Self {
+        Self {
+            principal: Principal::Process,
+            session: None,
+            connection: None,
+            host: None,
+            era: key.era,
+            allows_input: false,
+            is_for_lists: true,
+            capabilities: key.input.capabilities(),
+            log_level: None,
+            input: key.input,
+            env: Env::default(),
+            roots: None,
+            session_roots: None,
+        }
     }
 
     /// Returns the key of the connections that serve it, from the chosen era and what is known of the server in it.
@@ -200,6 +229,11 @@ impl CallerProfile {
                 Some(SharingScope::Client(client)) => ConnectionScope::Session(*client),
                 None => ConnectionScope::Call,
             },
+        };
+        let connection_scope = match connection_scope {
+            ConnectionScope::Shared => ConnectionScope::Shared,
+            _ if self.is_for_lists => ConnectionScope::Unassigned,
+            of_caller => of_caller,
         };
         let input = match known {
             _ if share == ConnectionSharing::All => InputSet::default(),

@@ -8,11 +8,10 @@ use tokio::time::Instant;
 use trunkline_client::Client;
 use trunkline_protocol::model::{ClientCapabilities, Root};
 use trunkline_protocol::{Era, LoggingLevel};
-use trunkline_server::ChangeSubscriber;
-use trunkline_session::{Principal, SessionId};
 
 use super::caller_profile::{ClientKey, PoolKey};
 use super::caller_variables::CallerVariables;
+use super::connection_scope::ConnectionScope;
 use super::eviction::{SlotOwner, SlotUse};
 use super::input::InputSet;
 use super::listing_key::ListingKey;
@@ -20,41 +19,9 @@ use super::roots::{KnownRoots, RootsDigest, UpstreamRoots};
 use super::running_calls::RunningCalls;
 use super::url_elicitations::UrlElicitations;
 use super::wait_list::WaitList;
-use crate::options::AnonymousClients;
-use crate::scope::SharingScope;
 
 /// How long a connection opened for a call may stay unused before its first use.
 pub(super) const CLAIM_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// The clients that may use a connection.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum ConnectionScope {
-    /// Not assigned yet: it was opened to fetch the lists, and the first matching caller may claim it.
-    Unassigned,
-    /// Shared by all clients.
-    Shared,
-    /// Of one principal.
-    Principal(Principal),
-    /// Of one client, by its session or connection.
-    Session(SessionId),
-    /// Of one call.
-    Call,
-}
-
-impl ConnectionScope {
-    /// Reports whether a listener receives change notifications of connections with this scope.
-    pub(crate) fn includes(&self, listener: &ChangeSubscriber, anonymous: AnonymousClients) -> bool {
-        match self {
-            Self::Principal(principal) => {
-                let scope = SharingScope::of_listener(listener, anonymous);
-                *principal == listener.principal && !matches!(scope, SharingScope::Client(_))
-            }
-            Self::Session(client) => listener.client_id() == Some(*client),
-            Self::Shared => true,
-            Self::Unassigned | Self::Call => false,
-        }
-    }
-}
 
 /// One connection to a server: a process, a session, or for a stateless server its endpoint.
 #[derive(Debug)]
@@ -82,6 +49,8 @@ pub(crate) struct UpstreamConnection {
     /// The current uses by the hub itself.
     hub_use_count: AtomicUsize,
     was_used: AtomicBool,
+    /// Whether its first lists were fetched, if it had to fetch any.
+    has_listed: AtomicBool,
     unused_since: Mutex<Instant>,
     log_level: AtomicU8,
     pub(super) is_closing: AtomicBool,
@@ -182,6 +151,7 @@ impl UpstreamConnection {
             use_count: AtomicUsize::new(0),
             hub_use_count: AtomicUsize::new(0),
             was_used: AtomicBool::new(false),
+            has_listed: AtomicBool::new(false),
             unused_since: Mutex::new(now),
             log_level: AtomicU8::new(u8::MAX),
             is_closing: AtomicBool::new(false),
@@ -240,6 +210,16 @@ impl UpstreamConnection {
     /// Reports whether it is of a client without a session, which does not return after a restart.
     pub(super) fn is_of_unstored_client(&self) -> bool {
         matches!(&*self.owner.lock(), Some(SlotOwner { client: ClientKey::Connection(_), .. }))
+    }
+
+    /// Records that the first lists were fetched.
+    pub(super) fn set_listed(&self) {
+        self.has_listed.store(true, Ordering::SeqCst);
+    }
+
+    /// Reports whether the first lists were fetched, if it had to fetch any.
+    pub(super) fn has_listed(&self) -> bool {
+        self.has_listed.load(Ordering::SeqCst)
     }
 
     /// Reports whether its session is one that a key needs, whatever its scope.

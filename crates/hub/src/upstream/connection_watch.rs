@@ -9,7 +9,8 @@ use trunkline_client::{ChangeEvent, ChangeFilter, ChangeStream, Error};
 use trunkline_config::{ServerLocation, StartMode};
 
 use super::backoff::Backoff;
-use super::connection::{CLAIM_TIMEOUT, ConnectionScope, UpstreamConnection};
+use super::connection::{CLAIM_TIMEOUT, UpstreamConnection};
+use super::connection_scope::ConnectionScope;
 use super::lifecycle::IdleCause;
 use super::list_fetch::{self, ListFetchContext};
 use super::list_set::ListSet;
@@ -27,12 +28,12 @@ pub(super) async fn watch(upstream: Weak<Upstream>, connection: Arc<UpstreamConn
     note_session();
     unless_closing(&connection, async {
         changes = again.subscribe_lists(&upstream, &connection).await;
-        let is_needed = |upstream: &Upstream| upstream.needs_listing(&connection);
-        if upstream.upgrade().is_some_and(|upstream| is_needed(&upstream)) {
-            again.refresh_lists(&upstream, &connection, ListSet::ALL, ListSet::NONE).await;
-        }
+        again.list_first(&upstream, &connection).await;
     })
     .await;
+    connection.set_listed();
+    // Calls may wait to claim it.
+    let _ = upstream.upgrade().inspect(|upstream| upstream.notify_changed());
     loop {
         // Created before the checks, so that no wakeup in between is missed.
         let woken = connection.woken();
@@ -116,6 +117,21 @@ impl ListRetry {
         }
     }
 
+    /// Fetches the lists of a new connection, as far as they are needed.
+    async fn list_first(&mut self, upstream: &Weak<Upstream>, connection: &Arc<UpstreamConnection>) {
+        let is_needed = upstream.upgrade().is_some_and(|upstream| {
+            if upstream.is_private(connection) {
+                let keys = upstream.listing_keys(connection);
+                keys.into_iter().for_each(|shown| upstream.relist_if_old(shown));
+                return false;
+            }
+            upstream.needs_listing(connection)
+        });
+        if is_needed {
+            self.refresh_lists(upstream, connection, ListSet::ALL, ListSet::NONE).await;
+        }
+    }
+
     /// Fetches the lists that may have changed. Holds no strong reference to the upstream meanwhile, so that it can
     /// be dropped.
     async fn refresh_lists(
@@ -126,7 +142,11 @@ impl ListRetry {
         announced: ListSet,
     ) {
         let lists = lists.union(self.lists);
-        if !lists.is_empty() {
+        if let Some(upstream) = upstream.upgrade().filter(|upstream| upstream.is_private(connection)) {
+            self.lists = ListSet::NONE;
+            let keys = if lists.is_empty() { Vec::new() } else { upstream.listing_keys(connection) };
+            keys.into_iter().for_each(|shown| upstream.relist(shown));
+        } else if !lists.is_empty() {
             let keys = upstream.upgrade().map(|upstream| upstream.listed_over(connection));
             self.lists = ListSet::NONE;
             for shown in keys.unwrap_or_default() {
@@ -142,7 +162,7 @@ impl ListRetry {
         let missing = upstream.upgrade().map(|upstream| {
             let mut keys = upstream.listed_over(connection);
             let state = upstream.lock();
-            keys.retain(|shown| !state.listings.contains(*shown));
+            keys.retain(|shown| !state.listings.is_up_to_date(*shown));
             keys
         });
         for shown in missing.unwrap_or_default() {
@@ -192,6 +212,11 @@ async fn refresh_for(
     }
     if let Some(error) = &listed.auth_error {
         upstream.discard_unauthorized(connection, error);
+        return ListSet::NONE;
+    }
+    if upstream.is_private(connection) {
+        // A caller has claimed it meanwhile, and may have changed what it lists.
+        upstream.relist(shown);
         return ListSet::NONE;
     }
     match upstream.store_listing(shown, listed.listing, announced) {
@@ -267,9 +292,14 @@ async fn close_connection(upstream: &Weak<Upstream>, connection: &Arc<UpstreamCo
 impl Upstream {
     /// Returns the keys of the listings that a connection fetches.
     fn listed_over(&self, connection: &UpstreamConnection) -> Vec<ListingKey> {
-        if connection.has_caller_variables() {
-            return Vec::new();
+        match connection.has_caller_variables() || self.is_private(connection) {
+            true => Vec::new(),
+            false => self.listing_keys(connection),
         }
+    }
+
+    /// Returns the keys of the listings that a connection would fetch if it were no caller's own.
+    fn listing_keys(&self, connection: &UpstreamConnection) -> Vec<ListingKey> {
         let config = self.config.load();
         self.lock().listing_capabilities(connection, &config)
     }
@@ -280,11 +310,12 @@ impl Upstream {
         let keys = self.listed_over(connection);
         let state = self.lock();
         let is_other = |other: &&Arc<UpstreamConnection>| {
-            !Arc::ptr_eq(other, connection) && !other.has_caller_variables()
+            let is_other = !Arc::ptr_eq(other, connection) && !other.has_caller_variables();
+            is_other && !self.is_private(other)
         };
         let mut others = state.usable().filter(is_other);
         let is_kept = others.any(|other| other.listing_key() == connection.listing_key());
-        !is_kept || keys.iter().any(|shown| !state.listings.contains(*shown))
+        !is_kept || keys.iter().any(|shown| !state.listings.is_up_to_date(*shown))
     }
 
     /// Closes the connection if it is idle or unusable, and returns when to check again.
@@ -299,7 +330,10 @@ impl Upstream {
         let is_superseded = connection.scope() == ConnectionScope::Unassigned
             && state.usable().any(|other| {
                 let is_other = !Arc::ptr_eq(other, connection) && other.era == connection.era;
-                is_other && other.scope() != ConnectionScope::Call && !other.has_caller_variables()
+                is_other
+                    && other.has_listed()
+                    && other.scope() != ConnectionScope::Call
+                    && !other.has_caller_variables()
             });
         let mut cause = IdleCause::NotNeeded;
         let is_last = state.usable().all(|other| Arc::ptr_eq(other, connection));

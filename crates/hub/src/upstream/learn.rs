@@ -37,13 +37,10 @@ impl Upstream {
             return;
         }
         let (upstream, profile) = (self.clone(), profile.clone());
-        let learning = tokio::spawn(async move {
+        self.spawn_task(async move {
             let _ = timeout(upstream.options.limits.listing_timeout, upstream.learn(&profile)).await;
             upstream.update_state(|state| state.listings.end_learning(caller));
         });
-        let mut tasks = self.tasks.lock();
-        tasks.retain(|task| !task.is_finished());
-        tasks.push(learning.abort_handle());
     }
 
     /// Aborts the tasks that work for the upstream, some of which would keep it alive, when its hub is dropped.
@@ -61,8 +58,7 @@ impl Upstream {
         let caller = profile.listing_key();
         // With sessions each connection lists for itself, and this has no effect.
         self.lock().listings.request(caller);
-        // Lists are fetched without variables of callers, since other callers see them too.
-        let Ok(lease) = self.lease(&profile.without_variables()).await else { return };
+        let Ok(lease) = self.lease(&profile.for_lists(self.options.anonymous)).await else { return };
         lease.connection().wake_supervisor();
         let listed = state_changes.wait_for(|_| self.listing_state(caller) == ListingState::Current);
         tokio::select! {
@@ -72,6 +68,13 @@ impl Upstream {
             // Nothing is listed over it any more, and its end waits for this lease.
             () = lease.connection().close_requested() => {}
         }
+    }
+
+    pub(super) fn spawn_task(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let task = tokio::spawn(task).abort_handle();
+        let mut tasks = self.tasks.lock();
+        tasks.retain(|task| !task.is_finished());
+        tasks.push(task);
     }
 
     /// Waits until the listing for a caller is current, or is not being fetched.

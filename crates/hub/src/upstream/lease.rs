@@ -9,7 +9,8 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::Upstream;
 use super::caller_profile::{CallerProfile, PoolKey};
-use super::connection::{ConnectionLease, ConnectionScope, UpstreamConnection};
+use super::connection::{ConnectionLease, UpstreamConnection};
+use super::connection_scope::ConnectionScope;
 use super::eviction::{self, EvictionDecision};
 use super::lifecycle::{ConnectBlock, IdleCause};
 use super::status::{FailureKind, UpstreamFailure, UpstreamUnavailable};
@@ -305,7 +306,14 @@ impl Upstream {
             Some(_) => return ControlFlow::Break(queued()),
             None => {}
         }
-        let has_some = !fitting.is_empty() || !coming.is_empty();
+        // One that fetches the lists for all callers can be claimed in a moment.
+        let is_listing = state.usable().any(|connection| {
+            let is_unassigned = connection.matches_scope(|scope| *scope == ConnectionScope::Unassigned);
+            is_unassigned
+                && connection.matches_session(key)
+                && !connection.may_be_claimed(key, self.options.anonymous)
+        });
+        let has_some = !fitting.is_empty() || !coming.is_empty() || is_listing;
         let may_grow = waiting.is_some_and(|waiting| waiting.grows_at <= Instant::now());
         let is_left_alone = state.lifecycle().connect_block(Instant::now()).is_some();
         if has_some && (!may_grow || is_left_alone) {
@@ -325,7 +333,8 @@ impl Upstream {
         let fits = |connection: &&Arc<UpstreamConnection>| {
             let is_unassigned = connection.matches_scope(|scope| *scope == ConnectionScope::Unassigned);
             let is_sessions_own = !is_unassigned && matches!(key.scope, ConnectionScope::Session(_));
-            let is_theirs = is_unassigned || connection.matches_scope(|scope| *scope == key.scope);
+            let is_claimable = is_unassigned && connection.may_be_claimed(key, self.options.anonymous);
+            let is_theirs = is_claimable || connection.matches_scope(|scope| *scope == key.scope);
             connection.matches_session(key)
                 && is_theirs
                 && (is_sessions_own || connection.has_roots(roots, asks_roots))
@@ -388,6 +397,10 @@ fn lease_matching(
     let own = || free().find(|connection| connection.matches_scope(|scope| *scope == key.scope));
     let connection =
         used.or_else(own).or_else(|| free().next()).filter(|_| before == 0 || free().count() > before)?;
+    if key.scope == ConnectionScope::Unassigned {
+        // For lists that all callers see, it must stay no caller's own.
+        return Some(connection.lease_for_hub());
+    }
     let is_unassigned = connection.matches_scope(|scope| *scope == ConnectionScope::Unassigned);
     if let (false, ConnectionScope::Session(_), Some((_, changed))) =
         (is_unassigned, &key.scope, &profile.roots)

@@ -30,6 +30,8 @@ pub(super) struct UpstreamListings {
     used: Vec<ListingKey>,
     /// The share of the memory for listings.
     share: ListingShare,
+    /// The keys of current listings that may be outdated, and are fetched again over a connection of no caller.
+    outdated: Vec<ListingKey>,
     /// Whether there was no memory for the listing that was stored last, even alone.
     is_refused: bool,
     /// Listings of the predecessor or of the previous run. They are used until the upstream has listed its own items
@@ -83,6 +85,7 @@ impl UpstreamListings {
         // Equal listings are stored once, so that views of equal listings can share one registry.
         let known = self.current.iter().map(|(_, known)| known).find(|known| ***known == listed).cloned();
         self.current.retain(|(known, _)| *known != shown);
+        self.outdated.retain(|known| *known != shown);
         if self.current.len() >= MAX_LISTINGS {
             self.drop_least_recently_used(shown);
         }
@@ -150,6 +153,25 @@ impl UpstreamListings {
     /// Reports whether the upstream has listed with exactly this key.
     pub(super) fn contains(&self, shown: ListingKey) -> bool {
         self.current.iter().any(|(known, _)| *known == shown)
+    }
+
+    /// Reports whether the upstream has listed with exactly this key, and as far as is known the same as now.
+    pub(super) fn is_up_to_date(&self, shown: ListingKey) -> bool {
+        self.contains(shown) && !self.outdated.contains(&shown)
+    }
+
+    /// Records that a listing may be outdated; reports whether that is new.
+    pub(super) fn set_outdated(&mut self, shown: ListingKey) -> bool {
+        let is_new = !self.outdated.contains(&shown);
+        if is_new {
+            self.outdated.push(shown);
+        }
+        is_new
+    }
+
+    /// Records that a listing that may be outdated could not be fetched again.
+    pub(super) fn keep_outdated(&mut self, shown: ListingKey) {
+        self.outdated.retain(|known| *known != shown);
     }
 
     /// Reports whether the upstream has listed nothing itself.

@@ -27,6 +27,7 @@ mod caller_profile;
 mod caller_variables;
 mod connection;
 mod connection_closing;
+mod connection_scope;
 mod connection_watch;
 mod ending;
 mod era;
@@ -42,6 +43,7 @@ mod list_set;
 mod listing_key;
 mod listing_memory;
 mod listing_store;
+mod private_lists;
 mod reconnect;
 mod reports;
 mod revival;
@@ -65,13 +67,15 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch as channel;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
+use trunkline_client::MessageBudget;
 use trunkline_config::{ServerConfig, ServerName, ToolRules};
 use trunkline_server::Handler;
 use trunkline_session::Principal;
 
 use self::bounded_text::bounded_reason;
 pub(crate) use self::caller_profile::{CallerDetails, CallerProfile};
-pub(crate) use self::connection::{ConnectionLease, ConnectionScope, InputTurn};
+pub(crate) use self::connection::{ConnectionLease, InputTurn};
+pub(crate) use self::connection_scope::ConnectionScope;
 pub(crate) use self::input::InputSet;
 use self::lifecycle::{ConnectBlock, LifecycleEvent};
 pub(crate) use self::list_set::ListSet;
@@ -112,6 +116,8 @@ pub(crate) struct Upstream {
     asks_roots: Arc<AtomicBool>,
     /// The calls that wait for a connection.
     wait_list: Arc<WaitList>,
+    /// Its part of the memory for messages that are being received.
+    message_memory: MessageBudget,
     subscriptions: UpstreamSubscriptions,
     /// The error of the last call, if it did not close the connection: an HTTP endpoint that is unreachable now may
     /// be reachable for the next call.
@@ -192,6 +198,8 @@ impl Upstream {
         }
         let upstream = Arc::new(Self {
             in_process: options.connector.in_process(&config),
+            message_memory: before
+                .map_or_else(|| limits.message_memory.part(), |it| it.message_memory.clone()),
             auth: Arc::new(ServerAuthorizer::new(options.logins.clone(), user.clone())),
             user,
             revival_turn: tokio::sync::Mutex::default(),

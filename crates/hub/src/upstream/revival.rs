@@ -13,7 +13,8 @@ use trunkline_session::{Principal, StateHandle};
 
 use super::Upstream;
 use super::caller_profile::{CallerProfile, PoolKey};
-use super::connection::{ConnectionCallbacks, ConnectionScope, UpstreamConnection};
+use super::connection::{ConnectionCallbacks, UpstreamConnection};
+use super::connection_scope::ConnectionScope;
 use super::lifecycle::LifecycleEvent;
 use super::list_set::ListSet;
 use super::roots::UpstreamRoots;

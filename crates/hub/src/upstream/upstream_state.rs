@@ -11,7 +11,8 @@ use trunkline_protocol::{Era, Revision};
 
 use super::backoff::Backoff;
 use super::caller_profile::{ClientKey, PoolKey};
-use super::connection::{ConnectionScope, UpstreamConnection};
+use super::connection::UpstreamConnection;
+use super::connection_scope::ConnectionScope;
 use super::era::KnownEras;
 use super::eviction::{ConnectionSlot, SlotUse};
 use super::input::InputSet;
@@ -55,6 +56,10 @@ pub(super) struct UpstreamState {
     pub(super) is_in_registry: bool,
     pub(super) starts: u64,
     attempts_made: u64,
+    /// When the lists for all callers were last fetched.
+    pub(super) listed_at: Option<Instant>,
+    /// When they may be fetched again because of the connection of a single caller.
+    pub(super) relist_due: Option<Instant>,
 }
 
 /// A running attempt to connect.
@@ -105,6 +110,8 @@ impl UpstreamState {
             is_in_registry: false,
             starts: 0,
             attempts_made: 0,
+            listed_at: None,
+            relist_due: None,
         }
     }
 
@@ -320,6 +327,7 @@ impl UpstreamState {
         config: &ServerConfig,
     ) -> bool {
         let is_different = self.listings.store(shown, listed);
+        self.listed_at = Some(Instant::now());
         if is_different {
             // A change for one key may be a change for all, and listings without a connection would stay outdated.
             let connections = self.usable();

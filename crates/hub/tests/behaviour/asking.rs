@@ -230,9 +230,11 @@ async fn agree_to_page(peer: &mut MemoryChannel) -> Value {
 #[tokio::test]
 async fn elicitation_complete_reaches_only_the_elicited_client() {
     // Each call requests a URL of its own, and ends as soon as the user accepts.
-    let calls = Arc::new(AtomicUsize::new(0));
+    let (calls, called) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let called_at = called.clone();
     let (heard, opener) = script(move |peer, message| match message["method"].as_str() {
         Some("tools/call") => {
+            called_at.store(peer.number, Ordering::SeqCst);
             let number = calls.fetch_add(1, Ordering::SeqCst);
             let params = json!({ "mode": "url", "elicitationId": format!("e{number}"), "url": "https://x.example/", "message": "?" });
             let id = json!({ "number": number, "call": message["id"] }).to_string();
@@ -263,7 +265,8 @@ async fn elicitation_complete_reaches_only_the_elicited_client() {
     }
     // Both use the same connection, in which the server completes the second elicitation first.
     let done = |id: &str| {
-        heard.send(&json!({ "jsonrpc": "2.0", "method": "notifications/elicitation/complete", "params": { "elicitationId": id } }));
+        let complete = json!({ "jsonrpc": "2.0", "method": "notifications/elicitation/complete", "params": { "elicitationId": id } });
+        heard.connection(called.load(Ordering::SeqCst)).receive(complete.to_string());
     };
     done("e1");
     let complete = receive(&mut other).await;

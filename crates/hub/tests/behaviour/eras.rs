@@ -6,10 +6,11 @@ use trunkline_client::protocol::Revision;
 use trunkline_client::protocol::model::{ClientCapabilities, InputResponse};
 use trunkline_config::{ConnectionSharing, ProtocolEra, ProtocolRevision, ServerConfig};
 use trunkline_hub::Hub;
+use trunkline_session::Principal;
 
 use crate::support::{
     NEW, OLD, RecordingHandler, ScriptConnection, ScriptReply, ScriptedServer, TestServers, client, eager,
-    lazy, named_principal, plain_client, quick, say, script, serve_hub, text_result, tools, until, within,
+    lazy, plain_client, quick, say, script, serve_hub, text_result, tools, until, within,
 };
 use crate::views::ListingsFile;
 
@@ -67,7 +68,7 @@ async fn hub(speaks: EraBehaviour, config: ServerConfig) -> (ScriptedServer, Tes
 async fn connect(hub: &Hub, down: Revision) -> Client {
     let answers = RecordingHandler::new(|_| Ok(InputResponse::accept(Some(json!({ "name": "ann" }).into()))))
         .declaring(ClientCapabilities::default().with_form());
-    client(&serve_hub(hub), Client::builder().pin(down).input(answers), named_principal("ann")).await
+    client(&serve_hub(hub), Client::builder().pin(down).input(answers), Principal::Process).await
 }
 
 #[tokio::test]

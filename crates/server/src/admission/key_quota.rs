@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use dashmap::{DashMap, Entry};
 use trunkline_session::Principal;
 
+use crate::party::ClientParty;
+
 /// Limits how many items each key holds, and how many all hold together. Clones count together.
 pub(crate) struct KeyQuota<K: Eq + Hash> {
     counts: Arc<KeyCounts<K>>,
@@ -82,6 +84,22 @@ impl KeyQuota<Principal> {
     pub(crate) fn acquire_for(&self, principal: &Principal) -> Option<KeyPermit<Principal>> {
         let named = matches!(principal, Principal::Named(_)).then(|| principal.clone());
         self.acquire_within(named, self.max_per_key)
+    }
+}
+
+impl KeyQuota<ClientParty> {
+    /// Counts one more item of a party, of which a host has a limit of its own. The items of clients that are no party of
+    /// their own count in the total alone.
+    pub(crate) fn acquire_for_party(
+        &self,
+        party: &ClientParty,
+        max_per_host: usize,
+    ) -> Option<KeyPermit<ClientParty>> {
+        let max = match party {
+            ClientParty::Principal(_) => self.max_per_key,
+            ClientParty::Address(_) => max_per_host,
+        };
+        self.acquire_within(party.is_distinct().then(|| party.clone()), max)
     }
 }
 

@@ -89,16 +89,12 @@ impl CallState {
 
     /// Holds the memory permit of a large request for as long as the call may hold any of it.
     pub(crate) fn hold_permit(&self, reserved: BytePermit) {
-        let mut state = self.lock();
-        match &mut state.memory_permit {
-            Some(kept) => kept.merge(reserved),
-            none => *none = Some(reserved),
-        }
+        self.lock().memory_permits.push(reserved);
     }
 
     /// Reports whether the call holds a large request.
     pub(crate) fn is_large(&self) -> bool {
-        self.lock().memory_permit.is_some()
+        !self.lock().memory_permits.is_empty()
     }
 
     pub(crate) fn with_caller<T>(&self, read: impl FnOnce(&Caller) -> T) -> T {

@@ -45,8 +45,8 @@ pub(super) struct LazyCallState {
     pub(super) unnamed_requests: usize,
     pub(super) notifications: NotificationQueue,
     pub(super) progress: f64,
-    /// The memory permit of the call's requests, where these are large.
-    pub(super) memory_permit: Option<BytePermit>,
+    /// The memory permits of the call's requests, where these are large.
+    pub(super) memory_permits: Vec<BytePermit>,
     pub(super) release_stream: Option<Duration>,
 }
 
@@ -116,7 +116,7 @@ impl LazyCallState {
         unnamed_requests: 0,
         notifications: NotificationQueue::EMPTY,
         progress: f64::NEG_INFINITY,
-        memory_permit: None,
+        memory_permits: Vec::new(),
         release_stream: None,
     };
 }

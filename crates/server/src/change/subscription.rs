@@ -10,6 +10,7 @@ use super::{ChangePublisher, lock};
 use crate::access_grant::AccessGrant;
 use crate::admission::{ByteBudget, BytePermit};
 use crate::bus::OutboxMessages;
+use crate::party::ClientParty;
 
 /// The most tasks that may wait on one subscription.
 const MAX_POLLERS: usize = 16;
@@ -115,7 +116,12 @@ impl ChangeSubscription {
     ///
     /// # Errors
     /// One of the two limits is reached.
-    pub(crate) fn watch_resource(&self, uri: &str, all: &Arc<ByteBudget>) -> Result<(), Refusal> {
+    pub(crate) fn watch_resource(
+        &self,
+        uri: &str,
+        party: &ClientParty,
+        all: &Arc<ByteBudget>,
+    ) -> Result<(), Refusal> {
         let mut guard = lock(&self.queue.state);
         let state = &mut *guard;
         if !state.filter.uris.insert(uri.to_owned()) {
@@ -123,7 +129,8 @@ impl ChangeSubscription {
         }
         let outcome = if state.filter.is_too_large() {
             Err(Refusal::INVALID_PARAMS.with_message("the session watches too many resources"))
-        } else if !state.uri_permit.get_or_insert_with(|| all.permit()).grow(watched_uri_bytes(uri)) {
+        } else if !state.uri_permit.get_or_insert_with(|| all.permit_for(party)).grow(watched_uri_bytes(uri))
+        {
             Err(Refusal::TOO_MANY.with_message("too many resources are watched; try again later"))
         } else {
             Ok(())

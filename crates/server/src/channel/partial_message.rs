@@ -9,6 +9,7 @@ use trunkline_transport::Channel;
 
 use super::ChannelServer;
 use crate::admission::BytePermit;
+use crate::party::ClientParty;
 use crate::request_memory::UNCOUNTED_BYTES;
 
 /// A large message that is still incomplete: its memory permit and its deadline.
@@ -31,12 +32,13 @@ impl<C: Channel> ChannelServer<C> {
             self.partial_message = None;
             return Ok(());
         }
+        let party = self.party();
         let within = self.core.limits.body_timeout;
         let reading = self.partial_message.get_or_insert_with(|| PartialMessage {
             memory_permit: None,
             deadline: Box::pin(tokio::time::sleep(within)),
         });
-        let (refusal, kind) = match self.core.reserve_memory(&mut reading.memory_permit, bytes) {
+        let (refusal, kind) = match self.core.reserve_memory(&party, &mut reading.memory_permit, bytes) {
             Err(refusal) => (refusal, io::ErrorKind::QuotaExceeded),
             Ok(()) => match reading.deadline.as_mut().poll(cx) {
                 Poll::Ready(()) => (Refusal::TOO_SLOW, io::ErrorKind::TimedOut),
@@ -49,6 +51,10 @@ impl<C: Channel> ChannelServer<C> {
         Err(io::Error::new(kind, refusal.message().to_owned()))
     }
 
+    fn party(&self) -> ClientParty {
+        ClientParty::new(&self.principal, self.remote_address)
+    }
+
     /// Reserves memory for a complete message, where it is large.
     ///
     /// # Errors
@@ -58,7 +64,7 @@ impl<C: Channel> ChannelServer<C> {
         if bytes <= UNCOUNTED_BYTES {
             return Ok(None);
         }
-        self.core.reserve_memory(&mut reserved, bytes)?;
+        self.core.reserve_memory(&self.party(), &mut reserved, bytes)?;
         if let Some(reserved) = &mut reserved {
             reserved.shrink_to(bytes);
         }

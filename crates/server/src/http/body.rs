@@ -13,6 +13,7 @@ use super::auth::GrantBoundBody;
 use crate::access_grant::AccessGrant;
 use crate::admission::BytePermit;
 use crate::metrics::process::GaugeGuard;
+use crate::party::ClientParty;
 use crate::server_core::ServerCore;
 
 /// The body of a response: empty, one buffer that is written at once, or an event stream.
@@ -146,7 +147,11 @@ impl BodyFrames {
 /// # Errors
 /// [`Refusal::TOO_LARGE`] before more than the limit is held, [`Refusal::TOO_MANY`] if the memory budget is
 /// exhausted, [`Refusal::TOO_SLOW`] after the timeout, and [`Refusal::INVALID_REQUEST`] if the connection breaks.
-pub(super) async fn read_body<B>(body: B, core: &ServerCore) -> Result<(Bytes, Option<BytePermit>), Refusal>
+pub(super) async fn read_body<B>(
+    body: B,
+    core: &ServerCore,
+    party: &ClientParty,
+) -> Result<(Bytes, Option<BytePermit>), Refusal>
 where
     B: Body<Data = Bytes>,
 {
@@ -182,7 +187,7 @@ where
             if length > most {
                 return Poll::Ready(Err(too_large()));
             }
-            core.reserve_memory(&mut reserved, length)?;
+            core.reserve_memory(party, &mut reserved, length)?;
             frames.push(data);
         }
     })

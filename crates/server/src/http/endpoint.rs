@@ -198,7 +198,7 @@ impl HttpServiceInner {
                 Ok(sender) => {
                     let post = PostMessage { head: &head, headers: &headers, sender: &sender, timer: wakes };
                     let started = match post.check_headers(self) {
-                        Ok(env) => match body::read_body(body, &self.core).await {
+                        Ok(env) => match body::read_body(body, &self.core, &post.party()).await {
                             Ok((bytes, reserved)) => self.handle_post(post, bytes, env, reserved),
                             Err(refusal) => self.refuse_post(post, &refusal, None),
                         },

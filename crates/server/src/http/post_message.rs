@@ -26,6 +26,7 @@ use crate::call::BoxFuture;
 use crate::edge::legacy::TransportCapabilities;
 use crate::edge::{CallEvent, RenderedResponse};
 use crate::env::Env;
+use crate::party::ClientParty;
 
 /// The call that a posted message begins, or else the future of its response.
 ///
@@ -44,6 +45,11 @@ pub(super) struct PostMessage<'a> {
 }
 
 impl PostMessage<'_> {
+    /// Returns the party that its memory counts for.
+    pub(super) fn party(&self) -> ClientParty {
+        ClientParty::new(&self.sender.principal, self.head.remote_address())
+    }
+
     /// Checks the headers about the body and the response, and returns the variables that the message carries.
     pub(super) fn check_headers(&self, service: &HttpServiceInner) -> Result<Env, Refusal> {
         self.headers.check_body()?;

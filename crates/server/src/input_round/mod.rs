@@ -10,4 +10,4 @@ mod suspended_calls;
 
 pub(crate) use self::digest::params_digest;
 pub(crate) use self::seal::{SealedContinuation, StateBinding, StateSealer};
-pub(crate) use self::suspended_calls::{ResumedContent, SuspendedCalls};
+pub(crate) use self::suspended_calls::{ResumedContent, SuspendedCalls, SuspendingClient};

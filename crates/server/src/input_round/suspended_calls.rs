@@ -9,6 +9,7 @@ use trunkline_session::Principal;
 
 use crate::call::ExecutingCall;
 use crate::limits::ServerLimits;
+use crate::party::ClientParty;
 use crate::shutdown::Shutdown;
 
 /// The calls that are suspended until the request with the responses to their input requests.
@@ -30,10 +31,19 @@ struct SuspendedEntries {
     by_number: HashMap<u128, SuspendedEntry>,
 }
 
+/// The client of a suspended call.
+#[derive(Debug)]
+pub(crate) struct SuspendingClient {
+    /// The principal, which alone can resume it.
+    pub(crate) principal: Principal,
+    /// The party that it counts for.
+    pub(crate) party: ClientParty,
+}
+
 #[derive(Debug)]
 struct SuspendedEntry {
     arrival: u64,
-    principal: Principal,
+    client: SuspendingClient,
     round: u32,
     /// Whether it holds a large request.
     is_large: bool,
@@ -71,14 +81,14 @@ impl SuspendedCalls {
     /// Suspends a call and returns its number; `None` only if the operating system gives no random bytes.
     pub(crate) fn suspend(
         &self,
-        principal: &Principal,
+        client: SuspendingClient,
         round: u32,
         mut running: ExecutingCall,
     ) -> Option<u128> {
         running.shared().suspend();
         let is_large = running.shared().is_large();
         let (resume_sender, mut resume_receiver) = oneshot::channel::<oneshot::Sender<ExecutingCall>>();
-        let number = self.insert(principal, round, is_large, SuspendedContent::Call(resume_sender))?;
+        let number = self.insert(client, round, is_large, SuspendedContent::Call(resume_sender))?;
         let (calls, timeout) = (self.clone(), self.timeout);
         tokio::spawn(async move {
             let over = tokio::time::sleep(timeout);
@@ -106,9 +116,9 @@ impl SuspendedCalls {
     }
 
     /// Stores a continuation that is too large to travel.
-    pub(crate) fn suspend_bytes(&self, principal: &Principal, round: u32, bytes: Bytes) -> Option<u128> {
+    pub(crate) fn suspend_bytes(&self, client: SuspendingClient, round: u32, bytes: Bytes) -> Option<u128> {
         let (alive, gone) = oneshot::channel::<()>();
-        let number = self.insert(principal, round, false, SuspendedContent::Bytes(bytes, alive))?;
+        let number = self.insert(client, round, false, SuspendedContent::Bytes(bytes, alive))?;
         let (calls, timeout) = (self.clone(), self.timeout);
         tokio::spawn(async move {
             tokio::select! {
@@ -131,7 +141,7 @@ impl SuspendedCalls {
         let held = {
             let mut entries = self.lock();
             let entry = entries.by_number.get(&number)?;
-            if entry.principal != *principal || entry.round != round {
+            if entry.client.principal != *principal || entry.round != round {
                 return None;
             }
             entries.by_number.remove(&number)?.content
@@ -151,15 +161,17 @@ impl SuspendedCalls {
         self.lock().by_number.len()
     }
 
-    /// Evicts the oldest call that holds a large request, if there is one.
-    pub(crate) fn evict_oldest_large(&self) {
-        let entry = remove_oldest(&mut self.lock(), |entry| entry.is_large);
+    /// Evicts the oldest call that holds a large request, if there is one, for a party that needs memory: only a call of
+    /// its own, unless it is no party of its own.
+    pub(crate) fn evict_oldest_large(&self, party: &ClientParty) {
+        let is_theirs = |entry: &SuspendedEntry| !party.is_distinct() || entry.client.party == *party;
+        let entry = remove_oldest(&mut self.lock(), |entry| entry.is_large && is_theirs(entry));
         drop(entry);
     }
 
     fn insert(
         &self,
-        principal: &Principal,
+        client: SuspendingClient,
         round: u32,
         is_large: bool,
         held: SuspendedContent,
@@ -169,32 +181,30 @@ impl SuspendedCalls {
         let number = u128::from_le_bytes(bytes);
         let mut entries = self.lock();
         entries.arrivals += 1;
-        let entry = SuspendedEntry {
-            arrival: entries.arrivals,
-            principal: principal.clone(),
-            round,
-            is_large,
-            content: held,
-        };
+        let arrival = entries.arrivals;
+        let principal = client.principal.clone();
+        let entry = SuspendedEntry { arrival, client, round, is_large, content: held };
         entries.by_number.insert(number, entry);
-        let evicted = self.evict(&mut entries, principal);
+        let evicted = self.evict(&mut entries, &principal);
         drop(entries);
         drop(evicted);
         Some(number)
     }
 
-    /// Evicts the oldest entries until the limits hold; the newest is never refused.
+    /// Evicts the oldest entries of the principal, and of the party with the most, until the limits hold; the newest is
+    /// never refused.
     fn evict(&self, entries: &mut SuspendedEntries, principal: &Principal) -> Vec<SuspendedEntry> {
         let mut evicted = Vec::new();
         if matches!(principal, Principal::Named(_)) {
             let of_principal =
-                entries.by_number.values().filter(|entry| entry.principal == *principal).count();
+                entries.by_number.values().filter(|entry| entry.client.principal == *principal).count();
             if of_principal > self.max_per_principal {
-                evicted.extend(remove_oldest(entries, |entry| entry.principal == *principal));
+                evicted.extend(remove_oldest(entries, |entry| entry.client.principal == *principal));
             }
         }
         if entries.by_number.len() > self.max {
-            evicted.extend(remove_oldest(entries, |_| true));
+            let largest = largest_party(entries);
+            evicted.extend(remove_oldest(entries, |entry| Some(&entry.client.party) == largest.as_ref()));
         }
         evicted
     }
@@ -207,6 +217,15 @@ impl SuspendedCalls {
     fn lock(&self) -> MutexGuard<'_, SuspendedEntries> {
         self.entries.lock()
     }
+}
+
+/// Returns the party with the most entries.
+fn largest_party(entries: &SuspendedEntries) -> Option<ClientParty> {
+    let mut counts: HashMap<&ClientParty, usize> = HashMap::new();
+    for entry in entries.by_number.values() {
+        *counts.entry(&entry.client.party).or_default() += 1;
+    }
+    counts.into_iter().max_by_key(|(_, count)| *count).map(|(party, _)| party.clone())
 }
 
 fn remove_oldest(

@@ -30,6 +30,8 @@ mod handler_state;
 #[cfg(test)]
 mod handshake;
 #[cfg(test)]
+mod hosts;
+#[cfg(test)]
 mod input_requests;
 #[cfg(test)]
 mod input_rounds;

@@ -18,7 +18,7 @@ use trunkline_config::ConnectionSharing;
 use trunkline_server::ChangeSubscriber;
 
 use self::desired::DesiredSubscriptions;
-use super::connection::ConnectionScope;
+use super::connection_scope::ConnectionScope;
 use super::{Upstream, UpstreamEvent};
 use crate::scope::SharingScope;
 

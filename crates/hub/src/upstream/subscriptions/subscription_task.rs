@@ -8,7 +8,8 @@ use tokio::time::sleep;
 use trunkline_client::ChangeEvent;
 
 use super::super::Upstream;
-use super::super::connection::{ConnectionLease, ConnectionScope};
+use super::super::connection::ConnectionLease;
+use super::super::connection_scope::ConnectionScope;
 use super::desired::{DesiredSubscriptions, DesiredUris};
 use super::listeners::ResourceListeners;
 

@@ -201,7 +201,7 @@ fn begin_call(
     if !session.announce_call(&request.id) {
         return Err(id_in_use());
     }
-    let mut in_flight = core.admit_call(session.principal())?;
+    let mut in_flight = core.admit_call(session.party().clone())?;
     in_flight.start_timer(method, &request.params, session.revision());
     let mut caller = session.caller(&request.id, meta::progress_token(request.params.meta.as_ref()));
     if !transport.env.is_empty() {

@@ -14,7 +14,7 @@ use crate::admission::BytePermit;
 use crate::call::{
     CallState, ExecutingCall, HandlerContinuation, HandlerOutcome, IncomingCall, PendingAction,
 };
-use crate::input_round::{SealedContinuation, StateBinding, params_digest};
+use crate::input_round::{SealedContinuation, StateBinding, SuspendingClient, params_digest};
 use crate::metrics::MetricOutcome;
 use crate::server_core::{AdmittedCall, ServerCore, now};
 
@@ -123,7 +123,7 @@ impl ModernCall {
             None => self
                 .core()
                 .suspended_calls
-                .suspend(&self.principal, self.round + 1, running)
+                .suspend(self.suspended_by(), self.round + 1, running)
                 .map(|number| self.suspended(number)),
         };
         self.input_required(questions, then, &shared)
@@ -135,8 +135,12 @@ impl ModernCall {
         }
         self.core()
             .suspended_calls
-            .suspend_bytes(&self.principal, self.round + 1, bytes)
+            .suspend_bytes(self.suspended_by(), self.round + 1, bytes)
             .map(|number| self.suspended(number))
+    }
+
+    fn suspended_by(&self) -> SuspendingClient {
+        SuspendingClient { principal: self.principal.clone(), party: self.admitted.party().clone() }
     }
 
     /// Names this process too where the retry may arrive at another one.

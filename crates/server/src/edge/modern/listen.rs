@@ -5,11 +5,10 @@ use std::task::{Context as TaskContext, Poll};
 use trunkline_protocol::codec::ServerResult;
 use trunkline_protocol::{JsonObject, JsonWriter, Params, RawJson, Refusal, RequestId, Revision, emit, meta};
 
-use trunkline_session::Principal;
-
 use crate::admission::{BytePermit, KeyPermit};
 use crate::change::watched_uri_bytes;
 use crate::change::{ChangeSubscription, ServerChange, SubscriptionFilter};
+use crate::party::ClientParty;
 use crate::server_core::ServerCore;
 
 /// A `subscriptions/listen` stream of change notifications.
@@ -18,7 +17,7 @@ pub(crate) struct SubscriptionStream {
     id: RequestId,
     filter: SubscriptionFilter,
     subscription: ChangeSubscription,
-    _permit: KeyPermit<Principal>,
+    _permit: KeyPermit<ClientParty>,
     _uri_permit: BytePermit,
 }
 
@@ -43,13 +42,16 @@ impl SubscriptionStream {
         core: &Arc<ServerCore>,
         id: &RequestId,
         filter: SubscriptionFilter,
-        principal: &Principal,
+        party: &ClientParty,
     ) -> Result<Self, Refusal> {
         if core.shutdown.is_draining() {
             return Err(Refusal::SHUTTING_DOWN);
         }
-        let quota_permit = core.subscription_quota.acquire_for(principal).ok_or(Refusal::TOO_MANY)?;
-        let mut permit = core.watched_uris.permit();
+        // Over HTTP each has a connection of its own.
+        let max_per_host = core.limits.connections_per_address;
+        let quota_permit =
+            core.subscription_quota.acquire_for_party(party, max_per_host).ok_or(Refusal::TOO_MANY)?;
+        let mut permit = core.watched_uris.permit_for(party);
         if !filter.uris.iter().all(|uri| permit.grow(watched_uri_bytes(uri))) {
             return Err(Refusal::TOO_MANY.with_message("too many resources are watched; try again later"));
         }

@@ -30,6 +30,7 @@ use crate::change::{ChangeSubscriber, SubscriptionFilter};
 use crate::env::Env;
 use crate::input_round::{ResumedContent, SealedContinuation, StateBinding, params_digest};
 use crate::metrics::{MetricOutcome, process};
+use crate::party::ClientParty;
 use crate::server_core::{ServerCore, now};
 
 /// The origin of a request, which is not part of its message.
@@ -109,6 +110,7 @@ fn begin_subscription(
 ) -> Result<MessageStart, Refusal> {
     let mut filter = SubscriptionStream::filter(core, params)?;
     let principal = sender.principal;
+    let party = ClientParty::new(&principal, sender.remote_address);
     // Without another connection, the stream is its own.
     let connection = sender.connection.unwrap_or_else(SessionId::random);
     let listener = ChangeSubscriber {
@@ -123,7 +125,7 @@ fn begin_subscription(
         let (core, id) = (core.clone(), id.clone());
         move |uris: Result<BTreeSet<String>, Refusal>| {
             let begun = uris.and_then(|uris| {
-                SubscriptionStream::begin(&core, &id, SubscriptionFilter { uris, ..filter }, &principal)
+                SubscriptionStream::begin(&core, &id, SubscriptionFilter { uris, ..filter }, &party)
             });
             match begun {
                 Ok(listen) => MessageStart::Subscription(Box::new(listen)),
@@ -149,7 +151,7 @@ fn begin_call(
     admitted: ValidatedRequest,
     RequestOrigin { principal, connection, remote_address, env, grant }: RequestOrigin,
 ) -> Result<MessageStart, Refusal> {
-    let mut in_flight = core.admit_call(&principal)?;
+    let mut in_flight = core.admit_call(ClientParty::new(&principal, remote_address))?;
     let Request { id, params, .. } = request;
     let caller = Caller {
         principal: principal.clone(),

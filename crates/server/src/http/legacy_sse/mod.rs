@@ -30,6 +30,7 @@ use super::options::SsePaths;
 use super::refusal_response::{named_revision, refusal_response};
 use super::request_tracing;
 use crate::channel::ChannelServer;
+use crate::party::ClientParty;
 
 /// The query parameter that names the stream to which a message belongs.
 const SESSION_PARAMETER: &str = "sessionId";
@@ -194,7 +195,8 @@ impl HttpServiceInner {
             .and_then(|id| self.sse_streams.find(id, principal))
             .ok_or_else(|| fail(stream_not_found()))?;
         let limits = &self.core.limits;
-        let (bytes, reserved) = body::read_body(body, &self.core).await.map_err(fail)?;
+        let party = ClientParty::new(principal, head.remote_address());
+        let (bytes, reserved) = body::read_body(body, &self.core, &party).await.map_err(fail)?;
         // The stream would report the error too, but not which of the messages was meant.
         let id = check_message(bytes.clone(), limits.bounds)?;
         let bytes = request_tracing::trace_posted(bytes, limits.message_bytes);

@@ -118,7 +118,7 @@ impl LiveSession {
         let subscription = self.subscription(&*core.handler);
         // Before it is watched, so that a record which is loaded meanwhile does not end that.
         self.mark_changed(RecordChange::Subscribe(uri.to_owned()));
-        let watched = subscription.watch_resource(uri, &core.watched_uris);
+        let watched = subscription.watch_resource(uri, self.party(), &core.watched_uris);
         if let Err(refusal) = watched {
             self.discard_change(uri);
             return Err(refusal);
@@ -145,7 +145,8 @@ impl LiveSession {
     /// change to what is watched, so that an upstream that is unavailable does not end a subscription.
     pub(crate) fn watch_again(&self, core: &ServerCore, uris: BTreeSet<String>) {
         for uri in uris {
-            let watched = self.subscription(&*core.handler).watch_resource(&uri, &core.watched_uris);
+            let watched =
+                self.subscription(&*core.handler).watch_resource(&uri, self.party(), &core.watched_uris);
             if let Err(refusal) = watched {
                 tracing::warn!(session = %self.id().short(), %refusal, "a subscription is not restored");
             }

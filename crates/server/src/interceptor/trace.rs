@@ -53,7 +53,7 @@ impl Interceptor for Trace {
                 }
                 Ok(HandlerOutcome::Done(_)) => tracing::debug!(?took, outcome = "ok", "ends"),
                 Ok(HandlerOutcome::InputRequired(_)) => {
-                    tracing::debug!(?took, outcome = "input_required", "ends")
+                    tracing::debug!(?took, outcome = "input_required", "ends");
                 }
                 Err(refusal) => tracing::debug!(?took, outcome = refusal.name(), "ends"),
             }

@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release --example echo -- --stdio`, or `-- --http 127.0.0.1:8080`.
 
-#![expect(clippy::print_stderr, reason = "whoever starts it has to know where it listens")]
+#![expect(clippy::print_stderr, reason = "the user has to know where it listens")]
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,7 +53,7 @@ struct Echo {
 async fn main() -> trunkline::Result<()> {
     let options = Options::parse();
     let yields = options.yields;
-    let echo = Tool::new("echo").description("Says what it is told.").run(move |echo: Echo| async move {
+    let echo = Tool::new("echo").description("Returns the message.").run(move |echo: Echo| async move {
         if yields {
             tokio::task::yield_now().await;
         }

@@ -31,7 +31,7 @@ impl<W: Write + Send + 'static> Interceptor for Audit<W> {
             let answer = next.run(call).await;
             let how = match &answer {
                 Ok(HandlerOutcome::Done(_)) => "done",
-                Ok(_) => "asked",
+                Ok(_) => "input_required",
                 Err(refusal) => refusal.name(),
             };
             if let Ok(mut log) = log.lock() {

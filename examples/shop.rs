@@ -21,14 +21,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 pub(crate) fn shop() -> Server {
     let tools = vec![
         Tool::new("search").description("Finds cakes.").read_only().run(search),
-        Tool::new("order").description("Orders a cake, after asking how.").destructive().run(order),
-        Tool::new("pay").description("Asks to pay on a page.").additive().run(pay),
-        Tool::new("bake").description("Bakes, and says how far it is.").additive().run(bake),
+        Tool::new("order").description("Orders a cake; asks for the details first.").destructive().run(order),
+        Tool::new("pay").description("Asks for payment on a web page.").additive().run(pay),
+        Tool::new("bake").description("Bakes a cake, with progress.").additive().run(bake),
         Tool::new("photo").description("Returns a picture.").read_only().run(photo),
-        Tool::new("restock").description("Changes what there is.").additive().run(restock),
+        Tool::new("restock").description("Adds a tool and updates the menu.").additive().run(restock),
     ];
-    let toast = Prompt::new("toast").description("A toast to somebody.").complete("name", names).get(toast);
-    let menu = Resource::new("menu://today", "menu").description("What there is today.").mime("text/plain");
+    let toast = Prompt::new("toast").description("A toast to a guest.").complete("name", names).get(toast);
+    let menu = Resource::new("menu://today", "menu").description("The cakes of the day.").mime("text/plain");
     let recipe = ResourceTemplate::new("recipe://{cake}", "recipe").description("How to bake a cake.");
     Server::new("shop")
         .title("Shop")
@@ -43,7 +43,7 @@ pub(crate) fn shop() -> Server {
 struct Search {
     /// A word of its name.
     word: String,
-    /// The most that it may cost.
+    /// The price that a cake has to be below.
     #[serde(default = "ten")]
     below: u32,
     /// Only cakes with all of these.
@@ -78,7 +78,7 @@ async fn search(Search { word, below, with }: Search) -> Json<Found> {
 
 #[derive(Deserialize, JsonSchema)]
 struct Order {
-    /// Which one.
+    /// The cake to order.
     cake: String,
 }
 
@@ -124,7 +124,7 @@ async fn restock(cx: Context) -> Result<&'static str, ToolError> {
 
 #[derive(Deserialize, JsonSchema)]
 struct Toast {
-    /// The name to toast to.
+    /// The name of the guest.
     name: String,
 }
 

@@ -1,6 +1,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use crate::file::ConfigFile;
 use crate::limits::MAX_PROBLEMS;
 use crate::source_position::SourcePosition;
 
@@ -126,10 +127,11 @@ impl fmt::Display for ConfigProblem {
 impl std::error::Error for ConfigProblem {}
 
 /// Everything that is wrong with a configuration, at least one thing.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct ConfigError {
     first: ConfigProblem,
     more: Vec<ConfigProblem>,
+    file: Option<ConfigFile>,
 }
 
 impl ConfigError {
@@ -137,7 +139,17 @@ impl ConfigError {
     pub(crate) fn of(problems: impl IntoIterator<Item = ConfigProblem>) -> Option<Self> {
         let mut problems = problems.into_iter();
         let first = problems.next()?;
-        Some(Self { first, more: problems.take(MAX_PROBLEMS - 1).collect() })
+        Some(Self { first, more: problems.take(MAX_PROBLEMS - 1).collect(), file: None })
+    }
+
+    /// Adds the file that has the problems.
+    pub(crate) fn with_file(self, file: &ConfigFile) -> Self {
+        Self { file: Some(file.clone()), ..self }
+    }
+
+    /// Returns the file, if its sections can be read in spite of the problems, so that one run reports theirs too.
+    pub fn readable_file(&self) -> Option<&ConfigFile> {
+        self.file.as_ref()
     }
 
     /// Returns the problems in the order of the file.
@@ -146,9 +158,18 @@ impl ConfigError {
     }
 }
 
+/// Two errors are equal if their problems are.
+impl PartialEq for ConfigError {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.first, &self.more) == (&other.first, &other.more)
+    }
+}
+
+impl Eq for ConfigError {}
+
 impl From<ConfigProblem> for ConfigError {
     fn from(first: ConfigProblem) -> Self {
-        Self { first, more: Vec::new() }
+        Self { first, more: Vec::new(), file: None }
     }
 }
 

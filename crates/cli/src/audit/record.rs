@@ -97,7 +97,7 @@ impl AuditRecord {
                 self.line.bytes_out = reply_bytes(reply);
                 if reply.is_tool_error() { "tool_error" } else { "ok" }
             }
-            Ok(_) => "asked",
+            Ok(_) => "input_required",
             Err(refusal) => refusal.name(),
         };
         self.write();

@@ -54,7 +54,8 @@ async fn list(
     let all = OptionalList::new(session.client.tools().await, declared)?;
     all.print_left_out("tool", session);
     let chosen = select_tools(all.items(), names, hub)?;
-    if let Some(note) = unlisted_servers(hub) {
+    let unlisted = unlisted_servers(hub);
+    if let Some(note) = &unlisted {
         session.screen.print(&format!("{note}\n"));
     }
     if let Some(vendor) = args.format {
@@ -68,7 +69,8 @@ async fn list(
     if session.args.json {
         return print_stdout(&format!("{}\n", array(chosen.iter().map(|tool| tool.raw()))));
     }
-    if chosen.is_empty() {
+    // Servers that are still starting may have tools.
+    if chosen.is_empty() && unlisted.is_none() {
         session.screen.print("the server has no tools\n");
     }
     let show = if args.schema { show_full } else { show_short };

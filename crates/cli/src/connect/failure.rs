@@ -64,10 +64,27 @@ pub(crate) fn connect_failure(error: Error, label: &str) -> CliFailure {
 fn unreachable_failure(label: &str, cause: &str, tried: &[ConnectAttempt]) -> CliFailure {
     let what = format!("cannot connect to {label}: {cause}{}", attempt_lines(tried));
     let failure = CliFailure::new(ExitReason::Unreachable, what);
-    match usual_url(label).filter(|_| cause.contains("HTTP 404")) {
-        Some(url) => failure.hint(format!("nothing is at this path; did you mean `{url}`?")),
-        None => failure.hint_command("doctor", "checks each step"),
+    if cause.contains("HTTP 404")
+        && let Some(url) = usual_url(label)
+    {
+        return failure.hint(format!("nothing is at this path; did you mean `{url}`?"));
     }
+    if cause.starts_with("no answer within")
+        && let Some(launcher) = launcher(label)
+    {
+        let words = "may still be downloading the package; try again with `--timeout 3m`";
+        return failure.hint(format!("`{launcher}` {words}"));
+    }
+    failure.hint_command("doctor", "checks each step")
+}
+
+/// Programs that download a package before they start it.
+const LAUNCHERS: &[&str] = &["npx", "bunx", "pnpx", "uvx", "pipx", "docker", "podman"];
+
+/// Returns the launcher that a command line starts with.
+fn launcher(command_line: &str) -> Option<&str> {
+    let program = command_line.split(' ').next()?.rsplit('/').next()?;
+    LAUNCHERS.iter().copied().find(|launcher| *launcher == program)
 }
 
 /// Returns the URL of a host with the path that most servers have, unless this is it.

@@ -55,7 +55,8 @@ impl ConfigFile {
                 if !unknown.is_empty() {
                     // The mistakes of servers are reported with them, so that one run shows them all.
                     let servers = self.valid_and_invalid_servers().1.into_iter().map(|server| server.problem);
-                    return ConfigError::of(unknown.into_iter().chain(servers)).map_or(Ok(()), Err);
+                    let error = ConfigError::of(unknown.into_iter().chain(servers));
+                    return error.map_or(Ok(()), |error| Err(error.with_file(self)));
                 }
                 entries.iter().collect()
             }

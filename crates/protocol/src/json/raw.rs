@@ -164,6 +164,21 @@ impl RawJson {
         JsonObject::parse_shallow(&self.0)
     }
 
+    /// Reports whether this is an object with known keys alone. The values are skipped.
+    pub fn has_only_keys(&self, is_known: impl Fn(&str) -> bool) -> bool {
+        let mut scanner = JsonScanner::new(&self.0, JsonScanner::MAX_DEPTH);
+        scanner.open_object();
+        let mut first = true;
+        while let Some(key) = scanner.next_key(first, []) {
+            if !is_known(&key) {
+                return false;
+            }
+            first = false;
+            scanner.skip();
+        }
+        scanner.end().is_ok()
+    }
+
     /// Reads the elements of an array.
     ///
     /// # Errors
@@ -245,6 +260,23 @@ mod tests {
         assert!(matches!(RawJson::parse("\"abc\"").unwrap().as_text(), Some(Cow::Borrowed("abc"))));
         assert_eq!(RawJson::parse(r#""a\u0041\n""#).unwrap().as_text().as_deref(), Some("aA\n"));
         assert_eq!(RawJson::parse("12").unwrap().as_text(), None);
+    }
+
+    #[test]
+    fn keys_of_an_object_are_compared_decoded_and_only_at_the_top() {
+        for (text, expected) in [
+            ("{}", true),
+            (r#"{"a":1,"b":{"c":2}}"#, true),
+            (r#" { "b" : [{"c":"}"}] , "\u0061" : null } "#, true),
+            (r#"{"a":1,"c":2}"#, false),
+            (r#"{"a\n":1}"#, false),
+            ("[]", false),
+            ("1", false),
+            (r#""a""#, false),
+        ] {
+            let raw = RawJson::parse(text.to_owned()).unwrap();
+            assert_eq!(raw.has_only_keys(|key| matches!(key, "a" | "b")), expected, "{text}");
+        }
     }
 
     #[test]

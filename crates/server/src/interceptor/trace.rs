@@ -52,7 +52,9 @@ impl Interceptor for Trace {
                     tracing::debug!(?took, outcome = "tool_error", "ends");
                 }
                 Ok(HandlerOutcome::Done(_)) => tracing::debug!(?took, outcome = "ok", "ends"),
-                Ok(HandlerOutcome::InputRequired(_)) => tracing::debug!(?took, outcome = "asked", "ends"),
+                Ok(HandlerOutcome::InputRequired(_)) => {
+                    tracing::debug!(?took, outcome = "input_required", "ends");
+                }
                 Err(refusal) => tracing::debug!(?took, outcome = refusal.name(), "ends"),
             }
             answer

@@ -56,7 +56,7 @@ impl MetricOutcome {
         match self {
             Self::Ok => "ok",
             Self::ToolError => "tool_error",
-            Self::InputRequired => "asked",
+            Self::InputRequired => "input_required",
             Self::Refused => "refused",
             Self::Panicked => "panicked",
             Self::Cancelled => "cancelled",

@@ -86,7 +86,7 @@ async fn calls_are_counted_by_method_tool_outcome_and_revision() {
         (r#"mcp_server_requests_total{mcp_protocol_version="2026-07-28"}"#, 6),
         (r#"mcp_server_requests_total{mcp_protocol_version="2024-11-05"}"#, 0),
         ("mcp_server_calls_running", 0),
-        ("mcp_server_calls_parked", 0),
+        ("mcp_server_calls_suspended", 0),
     ] {
         assert_eq!(value(&text, sample), expected, "{sample}");
     }

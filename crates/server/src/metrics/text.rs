@@ -40,7 +40,7 @@ pub(super) fn write(metrics: &Metrics) -> String {
     let load = metrics.load();
     page.gauge("mcp_server_calls_running", "Calls that run.", load.running);
     page.gauge(
-        "mcp_server_calls_parked",
+        "mcp_server_calls_suspended",
         "Calls that wait for an answer in another request.",
         load.suspended,
     );

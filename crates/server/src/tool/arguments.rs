@@ -1,8 +1,6 @@
-use std::borrow::Cow;
 use std::fmt;
 use std::sync::OnceLock;
 
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::{Map, Value};
 use trunkline_protocol::RawJson;
 use trunkline_protocol::json::JsonKind;
@@ -17,6 +15,8 @@ pub(super) struct ArgumentCheck {
     /// Compiled at once if every call needs it, or by the first call that needs an explanation.
     compiled: OnceLock<Option<SchemaValidator>>,
     pre_check: PreCheck,
+    /// The names in the schema in their order, if they are checked for.
+    names: Box<[Box<str>]>,
     validators: Vec<ArgumentValidator>,
 }
 
@@ -43,7 +43,12 @@ impl ArgumentCheck {
             PreCheck::Nothing | PreCheck::Names => OnceLock::new(),
             PreCheck::Schema => OnceLock::from(Some(SchemaValidator::compile(&schema)?)),
         };
-        Ok(Self { schema, compiled, pre_check: before, validators })
+        let properties = schema.get("properties").and_then(Value::as_object);
+        let properties = properties.filter(|_| before == PreCheck::Names);
+        let mut names: Vec<Box<str>> =
+            properties.into_iter().flat_map(Map::keys).map(|name| name.as_str().into()).collect();
+        names.sort_unstable();
+        Ok(Self { schema, compiled, pre_check: before, names: names.into(), validators })
     }
 
     /// Returns the problem with the arguments, for the model to read, or nothing.
@@ -78,12 +83,9 @@ impl ArgumentCheck {
         }))
     }
 
-    /// Reports whether the schema names every argument; the values are skipped.
+    /// Reports whether the schema names every argument.
     fn has_known_names(&self, arguments: &RawJson) -> bool {
-        let Some(known) = self.schema.get("properties").and_then(Value::as_object) else { return false };
-        let mut text = serde_json::Deserializer::from_str(arguments.as_str());
-        // Other problems are found when the arguments are read.
-        KnownNames(known).deserialize(&mut text).unwrap_or(true)
+        arguments.has_only_keys(|name| self.names.binary_search_by(|known| (**known).cmp(name)).is_ok())
     }
 
     fn schema_violation(&self, value: &Value) -> Option<String> {
@@ -92,38 +94,6 @@ impl ArgumentCheck {
         compiled.as_ref()?.violation(value)
     }
 }
-
-/// Reports whether an object has only known names.
-struct KnownNames<'a>(&'a Map<String, Value>);
-
-impl<'de> DeserializeSeed<'de> for KnownNames<'_> {
-    type Value = bool;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<bool, D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for KnownNames<'_> {
-    type Value = bool;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<bool, A::Error> {
-        let mut all_known = true;
-        while let Some(name) = members.next_key::<MemberName<'de>>()? {
-            all_known &= self.0.contains_key(&*name.0);
-            members.next_value::<IgnoredAny>()?;
-        }
-        Ok(all_known)
-    }
-}
-
-/// The name of a member, borrowed unless something in it is escaped.
-#[derive(serde::Deserialize)]
-struct MemberName<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// Writes numbers such as `1.0` as integers: to a schema there is no difference, but to a type there is. `None` if
 /// there are no such numbers.

@@ -100,8 +100,14 @@ impl PlanSource {
             Self::Named(path) => ConfigFile::open(path, ConfigVariables::from_environment()),
             Self::Found(path) => ConfigFile::open_discovered(path, ConfigVariables::from_environment()),
         };
-        let file = opened.map_err(|error| config_failure(error.problems()))?;
-        ServePlan::from_file(self.clone(), file)
+        match opened {
+            Ok(file) => ServePlan::from_file(self.clone(), file, Vec::new()),
+            Err(error) => {
+                let Some(file) = error.readable_file() else { return Err(config_failure(error.problems())) };
+                // The problems of its tables are reported with them, so that one run shows them all.
+                ServePlan::from_file(self.clone(), file.clone(), error.problems().cloned().collect())
+            }
+        }
     }
 }
 
@@ -117,7 +123,11 @@ pub(super) struct ServeTable {
 }
 
 impl ServePlan {
-    fn from_file(source: PlanSource, file: ConfigFile) -> Result<Self, CliFailure> {
+    fn from_file(
+        source: PlanSource,
+        file: ConfigFile,
+        mut problems: Vec<ConfigProblem>,
+    ) -> Result<Self, CliFailure> {
         if let Some(problem) = file.missing_servers() {
             return Err(config_failure(&[problem]));
         }
@@ -134,7 +144,6 @@ impl ServePlan {
             }
             !is_reserved
         });
-        let mut problems = Vec::new();
         let described = Arc::new(ConfiguredCommands::from_config(&file, &mut problems));
         let serve = file.section("serve").map(|section| serve_options(&section, &mut problems));
         let serve = serve.unwrap_or_default();

@@ -55,6 +55,17 @@ fn silent_program_is_reported_while_it_is_waited_for_and_with_its_output() {
 }
 
 #[test]
+fn slow_launcher_is_reported_with_the_download_that_it_may_wait_for() {
+    let home = folder("slow_launcher");
+    file(&home, "npx", "#!/bin/sh\nwhile read line; do :; done\n", 0o700);
+    let npx = home.join("npx");
+    let finished = run(&["tools", "--timeout", "1s", "--", npx.to_str().unwrap(), "-y", "server"], "");
+    assert_eq!(finished.code, Some(4), "{finished:?}");
+    let hint = "\nhint: `npx` may still be downloading the package; try again with `--timeout 3m`\n";
+    assert!(finished.stderr.ends_with(hint), "{finished:?}");
+}
+
+#[test]
 fn program_gets_the_proxy_and_the_certificates_of_the_network_and_no_other_variables() {
     let home = folder("network_variables");
     let variables =

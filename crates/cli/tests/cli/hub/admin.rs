@@ -180,6 +180,19 @@ fn tools_of_a_hub_name_the_servers_without_tools() {
 }
 
 #[test]
+fn hub_without_listed_servers_is_not_reported_as_a_server_without_tools() {
+    let place =
+        HubFolder::new("hub_none_listed", "mcp.json", &mcp_json(&[("dies", json!({ "command": "false" }))]));
+    let (_running, _) = place.serve(&[]);
+    let note = "no tools are listed yet of `dies` (failed); see `trunkline servers`\n";
+    let listed = wait_until("the server has failed", || {
+        let listed = run_in(&["tools"], &place.folder);
+        listed.stderr.contains(note).then_some(listed)
+    });
+    assert!(listed.stderr.ends_with(note), "{listed:?}");
+}
+
+#[test]
 fn verbose_server_list_has_capabilities_reasons_and_output() {
     let script = |rest: &str| json!({ "command": "sh", "args": ["-c", format!("echo one >&2; echo two >&2; {rest}")] });
     let working = script(&format!("exec '{OWN_BINARY}' serve --stdio --no-config --builtin time"));

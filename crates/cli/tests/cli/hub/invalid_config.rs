@@ -27,6 +27,23 @@ fn invalid_or_writable_config_exits_with_3() {
 }
 
 #[test]
+fn unknown_table_does_not_hide_the_mistakes_of_other_tables() {
+    let folder = folder("hub_unknown_table");
+    let text = "[polcy]\n[servers.a]\ncomand = 'x'\n[commands.c]\nargv = ['true']\ntimeout = 5\n[store]\nplace = 'x'\n";
+    file(&folder, "trunkline.toml", text, 0o600);
+    let finished = run_in(&["serve", "--http", ":0"], &folder);
+    assert_eq!(finished.code, Some(3), "{finished:?}");
+    for place in [
+        ":1:2: key `polcy`",
+        ":3:1: server `a`",
+        ":6:11: key `commands.c.timeout`",
+        ":8:1: key `store.place`",
+    ] {
+        assert_eq!(finished.stderr.matches(place).count(), 1, "{place} in {}", finished.stderr);
+    }
+}
+
+#[test]
 fn hub_listed_in_its_own_config_does_not_start_itself() {
     let ourselves = json!({ "command": OWN_BINARY, "args": ["serve", "--stdio"] });
     let place =

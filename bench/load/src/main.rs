@@ -15,6 +15,7 @@ mod run;
 mod servers;
 mod start;
 mod statistics;
+mod stores;
 mod transports;
 mod verdict;
 mod wire;
@@ -69,6 +70,8 @@ enum Command {
     Hub(hub::HubArguments),
     /// A tool call that runs a command, against the command alone.
     Command(command::CommandArguments),
+    /// Many sessions in each store, beside the store in memory.
+    Stores(stores::StoreArguments),
     /// User-space instructions per request, by callgrind.
     Instructions(instructions::InstructionArguments),
 }
@@ -91,6 +94,11 @@ fn run_command(Arguments { servers, command }: Arguments) -> Result<()> {
     }
     let output = if servers.show_server_output { ServerOutput::Shown } else { ServerOutput::Hidden };
     let binaries = Binaries::locate(servers.ours, output)?;
+    // Nor does this one.
+    if let Command::Stores(arguments) = &command {
+        machine::pin_generator()?;
+        return stores::run(&binaries, arguments);
+    }
     if !binaries.have_ours() {
         anyhow::ensure!(
             !servers.require_ours,
@@ -118,6 +126,7 @@ fn run_command(Arguments { servers, command }: Arguments) -> Result<()> {
         Command::Transports(arguments) => transports::run(&binaries, &arguments),
         Command::Hub(arguments) => hub::run(&binaries, &arguments),
         Command::Command(arguments) => command::run(&arguments),
+        Command::Stores(arguments) => stores::run(&binaries, &arguments),
         Command::Instructions(arguments) => instructions::run(&binaries, &arguments),
     }
 }

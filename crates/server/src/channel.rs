@@ -11,6 +11,7 @@
 mod activity;
 mod backpressure;
 mod channel_call;
+mod channel_sessions;
 mod embedding;
 mod ending;
 mod partial_message;
@@ -38,6 +39,8 @@ use trunkline_transport::{Channel, ReceiveError};
 pub(crate) use self::activity::ChannelActivity;
 use self::backpressure::{QueuedCalls, is_call};
 use self::channel_call::{ChannelCall, ChannelCallEvent, ModernCallStatus};
+pub(crate) use self::channel_sessions::ChannelSessions;
+use self::channel_sessions::ListedSession;
 use self::ending::ChannelDeadline;
 use self::partial_message::PartialMessage;
 use self::start_deadline::StartDeadline;
@@ -45,7 +48,7 @@ use crate::access_grant::AccessGrant;
 use crate::admission::BytePermit;
 use crate::admission::PeerBacklog;
 use crate::change::ChangeSubscription;
-use crate::edge::legacy::{self, LiveSession};
+use crate::edge::legacy::{self, LiveSession, SessionTransport};
 use crate::edge::modern::{self, RequestOrigin, SubscriptionStream};
 use crate::edge::{CallEvent, MessageStart, id_in_use};
 use crate::env::Env;
@@ -75,6 +78,10 @@ pub(crate) struct ChannelServer<C> {
     grant: Option<Arc<AccessGrant>>,
     channel: C,
     session: Option<Arc<LiveSession>>,
+    /// The session in the list for operators.
+    listed: Option<ListedSession>,
+    /// What operators see as its transport.
+    transport_kind: SessionTransport,
     /// The id under which the client's state is kept between calls, if it is not the session's.
     state_id: Option<SessionId>,
     subscription: Option<Arc<ChangeSubscription>>,
@@ -121,6 +128,8 @@ impl<C: Channel> ChannelServer<C> {
             grant: None,
             channel,
             session: None,
+            listed: None,
+            transport_kind: SessionTransport::Channel,
             state_id: None,
             subscription: None,
             calls: SelectAll::new(),
@@ -376,7 +385,7 @@ impl<C: Channel> Future for ChannelServer<C> {
         let this = self.get_mut();
         loop {
             this.poll_drain(cx);
-            this.check_evicted(cx)?;
+            this.check_closing(cx)?;
             // Backpressure may have skipped some of the work below; it runs once the backlog is written.
             let skipped = this.channel.queued() >= this.core.limits.queued_bytes / 2;
             let mut moved = this.take_events(cx);

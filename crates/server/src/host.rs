@@ -14,6 +14,7 @@ use trunkline_transport::{Channel, ChannelOpener, MemoryChannel, Target};
 
 use crate::call::Handler;
 use crate::channel::ChannelServer;
+use crate::edge::legacy::{SessionSummary, SessionTransport};
 use crate::env::EnvPolicy;
 use crate::error::BuildError;
 use crate::http::{self, DrainOutcome, HttpServerOptions, HttpService};
@@ -139,6 +140,12 @@ impl Host {
         self.core.states.count()
     }
 
+    /// Returns up to `most` legacy sessions over channels, such as stdio and WebSockets, in no order. Those over Streamable HTTP
+    /// are in a store, and [`HttpService::list_sessions`] returns both.
+    pub fn channel_sessions(&self, most: usize) -> Vec<SessionSummary> {
+        self.core.channel_sessions.summaries(most)
+    }
+
     /// Returns how many calls run, and how many are suspended.
     pub fn load(&self) -> (usize, usize) {
         (self.core.calls(), self.core.suspended_calls.count())
@@ -260,9 +267,8 @@ impl StdioServer {
 impl ServerTransport for StdioServer {
     async fn serve(self, host: Host) -> Result<(), ServeError> {
         let channel = trunkline_transport::stdio(host.core.limits.message_bytes)?;
-        check_answered(
-            ChannelServer::new(host.core, Principal::Process, channel).with_grace(self.grace).await?,
-        )
+        let server = ChannelServer::new(host.core, Principal::Process, channel).with_grace(self.grace);
+        check_answered(server.with_transport_kind(SessionTransport::Stdio).await?)
     }
 }
 

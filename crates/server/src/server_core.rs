@@ -13,6 +13,7 @@ use crate::admission::{ByteBudget, BytePermit, KeyPermit, KeyQuota, WriteBudget}
 use crate::bus::BusLink;
 use crate::call::Handler;
 use crate::caller_identity::CallerIdentity;
+use crate::channel::ChannelSessions;
 use crate::env::EnvSources;
 use crate::host::HostOptions;
 use crate::input_round::{StateSealer, SuspendedCalls};
@@ -42,6 +43,8 @@ pub(crate) struct ServerCore {
     pub(crate) states: Arc<StateStores>,
     /// The connection to the other processes that share the sessions, if any do.
     pub(crate) bus: Option<Arc<BusLink>>,
+    /// The legacy sessions of channels, which are in no store.
+    pub(crate) channel_sessions: ChannelSessions,
     pub(crate) env: EnvSources,
     /// Whether roots are read from `clientInfo` too.
     pub(crate) client_info_roots: bool,
@@ -92,6 +95,7 @@ impl ServerCore {
             metrics,
             states: Arc::new(StateStores::new(&state_limits, state_store)),
             bus: bus.map(BusLink::new),
+            channel_sessions: ChannelSessions::default(),
             env: EnvSources::new(&env),
             client_info_roots,
             require_initialized: strict,

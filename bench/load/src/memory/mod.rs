@@ -14,6 +14,7 @@ use crate::servers::{Binaries, Kind};
 use crate::verdict::Verdict;
 
 use sessions::{SessionFigures, SessionPlan};
+pub(crate) use sessions::{connect, open_sessions};
 use streams::{Stream, StreamPlan};
 
 /// How many sessions and streams.

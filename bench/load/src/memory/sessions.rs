@@ -76,7 +76,7 @@ pub(super) fn measure(binaries: &Binaries, kind: Kind, plan: SessionPlan) -> Res
 }
 
 /// Opens many sessions; the connections take part at once, so the server is never waited for one by one.
-pub(super) fn open_sessions(clients: &mut [Client], count: usize) -> Result<Vec<String>> {
+pub(crate) fn open_sessions(clients: &mut [Client], count: usize) -> Result<Vec<String>> {
     let mut sessions = Vec::with_capacity(count);
     while sessions.len() < count {
         let group = clients.len().min(count - sessions.len());
@@ -96,7 +96,7 @@ pub(super) fn open_sessions(clients: &mut [Client], count: usize) -> Result<Vec<
     Ok(sessions)
 }
 
-pub(super) fn connect(server: &HttpServer) -> Result<Vec<Client>> {
+pub(crate) fn connect(server: &HttpServer) -> Result<Vec<Client>> {
     (0..CONNECTIONS).map(|_| Client::connect(server.address())).collect()
 }
 

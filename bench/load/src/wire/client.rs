@@ -80,8 +80,18 @@ impl Client {
 
     /// Makes one call in a session and gives the status, whatever it is.
     pub(crate) fn probe_session(&mut self, session: &str) -> Result<u16> {
+        self.send_probe(session)?;
+        self.receive_status()
+    }
+
+    /// Sends a call in a session.
+    pub(crate) fn send_probe(&mut self, session: &str) -> Result<()> {
         let mut call = Call::http(&self.target(Era::Legacy, Some(session)), "probe")?;
-        self.send(call.with_id(FIRST_ID))?;
+        self.send(call.with_id(FIRST_ID))
+    }
+
+    /// Receives the status of a response, whatever it is.
+    pub(crate) fn receive_status(&mut self) -> Result<u16> {
         Ok(self.receive()?.status)
     }
 

@@ -128,7 +128,7 @@ pub(crate) struct ServerState {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct SessionReport {
-    /// `memory` or `file`.
+    /// `memory`, `file` or `redis`; where the sessions over `http` are.
     pub(crate) store: String,
     /// The oldest first.
     pub(crate) sessions: Vec<SessionState>,
@@ -146,6 +146,8 @@ pub(crate) struct SessionState {
     /// What the client calls itself, and its version.
     pub(crate) client: Option<String>,
     pub(crate) revision: String,
+    /// `http`, `sse`, `websocket`, `stdio` or `channel`. All but those over `http` end with their connection.
+    pub(crate) transport: String,
     /// The level set by `logging/setLevel`.
     pub(crate) log_level: Option<String>,
     /// The resources that it subscribed to.

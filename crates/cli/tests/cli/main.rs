@@ -24,6 +24,8 @@ mod configuration;
 #[cfg(test)]
 mod container;
 #[cfg(test)]
+mod crashes;
+#[cfg(test)]
 mod described;
 #[cfg(test)]
 mod http;
@@ -47,6 +49,8 @@ mod process;
 mod redis_store;
 #[cfg(test)]
 mod request_tracing;
+#[cfg(test)]
+mod restarts;
 #[cfg(test)]
 mod secret_files;
 #[cfg(test)]

@@ -9,7 +9,7 @@ use super::ChannelServer;
 use super::activity::ChannelActivity;
 use super::backpressure::QueuedCalls;
 use crate::access_grant::AccessGrant;
-use crate::edge::legacy::TransportCapabilities;
+use crate::edge::legacy::{SessionTransport, TransportCapabilities};
 use crate::env::Env;
 
 /// Settings for an owner that drives the channel itself, as part of something larger.
@@ -36,6 +36,12 @@ impl<C: Channel> ChannelServer<C> {
     /// session.
     pub(super) fn transport(&self) -> TransportCapabilities {
         TransportCapabilities { server_requests: true, env: Env::NONE, grant: self.grant.clone() }
+    }
+
+    /// Sets what operators see as the transport of the session.
+    pub(crate) fn with_transport_kind(mut self, kind: SessionTransport) -> Self {
+        self.transport_kind = kind;
+        self
     }
 
     /// Sets the id of the state between the client's calls.
@@ -79,6 +85,7 @@ impl<C: Channel> ChannelServer<C> {
         self.subscriptions.clear();
         self.subscription = None;
         self.queued_calls = QueuedCalls::default();
+        self.listed = None;
         if let Some(session) = self.session.take() {
             session.end();
         }

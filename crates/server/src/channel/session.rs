@@ -111,6 +111,8 @@ impl<C: Channel> ChannelServer<C> {
                 );
                 tracing::info!(session = %session.id().short(), revision = %session.revision(), "session opened");
                 self.subscription = Some(session.subscription(&*self.core.handler));
+                let (listed, activity) = (self.core.channel_sessions.clone(), self.activity.clone());
+                self.listed = Some(listed.add(&session, self.transport_kind, activity));
                 self.session = Some(session);
                 self.start_deadline = None;
                 self.channel.send(&handshake.response);

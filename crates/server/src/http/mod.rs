@@ -67,5 +67,5 @@ pub use self::peer::PeerInfo;
 pub use self::port_file::PortFile;
 pub use self::protected_resource::{ProtectedResource, ProtectedResourceError};
 pub use self::tls::{ServerTls, ServerTlsError};
-pub use crate::edge::legacy::SessionSummary;
+pub use crate::edge::legacy::{SessionSummary, SessionTransport};
 pub use trunkline_http1::server::{IncomingRequest, RemoteAddress, RequestBody, Service};

@@ -24,6 +24,7 @@ use super::socket::ConnectionSocket;
 use crate::access_grant::AccessGrant;
 use crate::admission::SlowReaderEvicted;
 use crate::channel::ChannelServer;
+use crate::edge::legacy::SessionTransport;
 use crate::env::Env;
 use crate::server_core::ServerCore;
 
@@ -145,6 +146,7 @@ async fn serve(
     let credential_end = AccessGrant::end(sender.grant.as_ref());
     let server = ChannelServer::new(core, sender.principal, channel).with_env(env).ended_by_owner();
     let server = server.with_remote_address(address).with_grant(sender.grant);
+    let server = server.with_transport_kind(SessionTransport::WebSocket);
     let mut server = server.with_start_timeout(start_timeout).with_activity(place.activity());
     let mut closing = CloseReason::GoingAway;
     let served = match credential_end {

@@ -16,6 +16,8 @@ mod features;
 #[cfg(test)]
 mod http_client;
 #[cfg(test)]
+mod listed_sessions;
+#[cfg(test)]
 mod oauth_refusals;
 #[cfg(test)]
 mod protected_resource;

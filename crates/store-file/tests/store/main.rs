@@ -7,6 +7,8 @@ mod crash;
 #[cfg(test)]
 mod fixture;
 #[cfg(test)]
+mod older_format;
+#[cfg(test)]
 mod refused_files;
 #[cfg(test)]
 mod restart;

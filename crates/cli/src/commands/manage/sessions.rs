@@ -11,7 +11,7 @@ use crate::terminal::{OutputLayout, escape_line, table};
 /// List, show or end legacy sessions of the running hub
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Lists sessions of clients up to revision 2025-11-25 over Streamable HTTP. Exits\nwith 4 if no hub is running."
+    after_help = "Lists sessions of clients up to revision 2025-11-25. Those over Streamable HTTP\nare in the store; the others end with their connection. Exits with 4 if no hub\nis running."
 )]
 pub(crate) struct SessionsArgs {
     /// Beginning of a session's id, as the list shows it
@@ -51,7 +51,7 @@ fn list(report: &SessionReport, as_json: bool) -> Result<(), CliFailure> {
         return print_stdout(&format!("{}\n", json!(report)));
     }
     print_stderr(&format!(
-        "{} sessions in the {} store\n",
+        "{} sessions; those over http are in the {} store\n",
         report.sessions.len(),
         escape_line(&report.store)
     ));
@@ -61,14 +61,14 @@ fn list(report: &SessionReport, as_json: bool) -> Result<(), CliFailure> {
     if report.sessions.is_empty() {
         return Ok(());
     }
-    let head = ["ID", "PRINCIPAL", "CLIENT", "REVISION", "AGE", "IDLE"].map(str::to_owned);
+    let head = ["ID", "PRINCIPAL", "CLIENT", "REVISION", "TRANSPORT", "AGE", "IDLE"].map(str::to_owned);
     let rows: Vec<_> = report.sessions.iter().map(row).collect();
     print_stdout(&table(&head, &rows, OutputLayout::stdout().columns))
 }
 
 fn row(session: &SessionState) -> Vec<String> {
     let client = session.client.as_deref().unwrap_or("-");
-    let cells = [&*session.id, &session.principal, client, &session.revision];
+    let cells = [&*session.id, &session.principal, client, &session.revision, &session.transport];
     let mut cells: Vec<String> = cells.into_iter().map(|cell| escape_line(cell).into_owned()).collect();
     cells.push(seconds(session.age_s));
     cells.push(idle(session));
@@ -79,6 +79,8 @@ fn idle(session: &SessionState) -> String {
     match session.idle_s {
         _ if session.busy => "busy".to_owned(),
         Some(idle) => seconds(idle),
+        // Of these nothing records the last use.
+        None if matches!(&*session.transport, "stdio" | "channel") => "-".to_owned(),
         None => "since start".to_owned(),
     }
 }
@@ -106,6 +108,7 @@ fn show(hub: &AdminClient, id: &str, as_json: bool) -> Result<(), CliFailure> {
         ("principal", session.principal.clone()),
         ("client", session.client.clone().unwrap_or_else(|| "-".to_owned())),
         ("revision", session.revision.clone()),
+        ("transport", session.transport.clone()),
         ("log level", session.log_level.clone().unwrap_or_else(|| "-".to_owned())),
         ("age", seconds(session.age_s)),
         ("idle", idle(session)),

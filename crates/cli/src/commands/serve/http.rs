@@ -15,6 +15,7 @@ use trunkline_server::http::{
 use super::PreparedService;
 use super::auth::InboundAuth;
 use super::banner::Banner;
+use super::gateway::SessionSource;
 use super::health::{
     EndpointWithProbes, HealthProbes, LIVENESS_PATH, METRICS_PATH, ProbeAudience, ProbesOnly, READINESS_PATH,
 };
@@ -63,7 +64,7 @@ pub(super) async fn serve(
     let secrets = SecretFiles::new(args, tokens, table, &options, host, serving.store.as_ref());
     let endpoint = host.http_service(options);
     if let Some(gateway) = serving.gateway() {
-        gateway.set_endpoint(endpoint.clone());
+        gateway.set_sessions(SessionSource::Http(endpoint.clone()));
     }
     let service = EndpointWithProbes {
         endpoint: endpoint.clone(),

@@ -4,6 +4,7 @@ use std::time::Duration;
 use trunkline_server::{ServeError, ServerTransport as _};
 
 use super::PreparedService;
+use super::gateway::SessionSource;
 use super::user_logins::serve_pages_on_demand;
 use crate::exit::{CliFailure, ExitReason, print_stderr};
 use crate::signals::Signals;
@@ -19,6 +20,9 @@ pub(super) async fn serve(serving: &PreparedService<'_>, signals: Signals) -> Re
     let PreparedService { edge, description, host, shutdown, .. } = serving;
     if let Some(logins) = &serving.logins {
         serve_pages_on_demand(logins, host);
+    }
+    if let Some(gateway) = serving.gateway() {
+        gateway.set_sessions(SessionSource::Stdio(host.clone()));
     }
     let keeping = serving.start_backend().await;
     if std::io::stderr().is_terminal() {

@@ -32,7 +32,7 @@ pub(crate) use self::event_record::{BreakableStream, EventRecord};
 pub(crate) use self::eviction::{EvictableSession, EvictionScope, choose_evicted};
 pub(crate) use self::initialize::accept_handshake;
 pub(crate) use self::live::{LiveSession, ResumableStream};
-pub use self::session_summary::SessionSummary;
+pub use self::session_summary::{SessionSummary, SessionTransport};
 pub(crate) use self::sessions::LegacySessions;
 pub(crate) use self::standalone_stream::StandaloneConnection;
 

@@ -11,7 +11,7 @@ use trunkline_session::{
 };
 
 use super::live::LiveSession;
-use super::session_summary::SessionSummary;
+use super::session_summary::{SessionSummary, SessionTransport};
 use crate::bus::{BusLink, BusMessage};
 use crate::call::SessionState;
 use crate::env::Env;
@@ -263,7 +263,8 @@ impl LegacySessions {
         let summary = |record: SessionRecord| {
             let live = self.live.get(&record.id).map(|entry| entry.value().clone());
             let last_used = live.as_ref().map(|session| session.last_used());
-            SessionSummary { record, last_used, is_busy: live.is_some_and(|session| session.is_busy()) }
+            let is_busy = live.is_some_and(|session| session.is_busy());
+            SessionSummary { record, last_used, is_busy, transport: SessionTransport::StreamableHttp }
         };
         Ok(records.into_iter().map(summary).collect())
     }

@@ -30,6 +30,7 @@ use super::options::SsePaths;
 use super::refusal_response::{named_revision, refusal_response};
 use super::request_tracing;
 use crate::channel::ChannelServer;
+use crate::edge::legacy::SessionTransport;
 use crate::party::ClientParty;
 
 /// The query parameter that names the stream to which a message belongs.
@@ -169,6 +170,7 @@ impl HttpServiceInner {
             .with_env(env)
             .with_grant(sender.grant.clone())
             .with_activity(place.activity())
+            .with_transport_kind(SessionTransport::HttpSse)
             .ended_by_owner()
             .without_backlog_limit();
         let server = server.with_start_timeout(self.core.limits.first_request_timeout);

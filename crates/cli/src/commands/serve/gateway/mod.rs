@@ -14,6 +14,7 @@ mod run;
 mod self_reference;
 #[cfg(unix)]
 mod session_requests;
+mod session_source;
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -26,7 +27,6 @@ use trunkline_hub::{
     AccessDecision, ApplyReport, Hub, HubLimits, HubOptions, UpstreamConnectionState, UpstreamStatus,
     UserLogins,
 };
-use trunkline_server::http::HttpService;
 use trunkline_server::protocol::Method;
 use trunkline_server::{CallerIdentity, ServerLimits};
 
@@ -35,6 +35,7 @@ use self::connector::GatewayConnector;
 pub(crate) use self::own_server::OWN_SERVER_NAME;
 use self::own_server::OwnServer;
 pub(super) use self::run::poll_once;
+pub(super) use self::session_source::SessionSource;
 use super::ServeArgs;
 use super::plan::ServePlan;
 use super::plan_trust::TrustMode;
@@ -71,8 +72,8 @@ struct GatewayInner {
     admin_socket: Option<GatewaySocket>,
     /// Where the hub is served, if that is an address.
     url: OnceLock<String>,
-    /// The endpoint with the legacy sessions, if there is one.
-    endpoint: OnceLock<HttpService>,
+    /// What has the legacy sessions, once it is served.
+    sessions: OnceLock<SessionSource>,
     /// The links that were made for the user of this machine.
     #[cfg(unix)]
     login_links: login_requests::LocalLinks,
@@ -126,7 +127,7 @@ impl Gateway {
             hangup_signals: Mutex::new(Some(hangups)),
             admin_socket: GatewaySocket::open(args.admin_socket.as_deref(), plan.source.path())?,
             url: OnceLock::new(),
-            endpoint: OnceLock::new(),
+            sessions: OnceLock::new(),
             #[cfg(unix)]
             login_links: login_requests::LocalLinks::default(),
             audit: OnceLock::new(),
@@ -175,10 +176,10 @@ impl Gateway {
         let _ = self.inner.url.set(url);
     }
 
-    /// Sets the endpoint with the legacy sessions.
-    pub(super) fn set_endpoint(&self, endpoint: HttpService) {
-        // It is served by one endpoint only.
-        let _ = self.inner.endpoint.set(endpoint);
+    /// Sets what has the legacy sessions.
+    pub(super) fn set_sessions(&self, sessions: SessionSource) {
+        // A hub is served in one way only.
+        let _ = self.inner.sessions.set(sessions);
     }
 
     /// Notes where calls are noted down.

@@ -2,10 +2,10 @@
 
 use std::time::SystemTime;
 
-use trunkline_server::http::{HttpService, SessionSummary};
-use trunkline_server::session::{StoreError, Timestamp};
+use trunkline_server::http::{SessionSummary, SessionTransport};
+use trunkline_server::session::{SessionRecord, StoreError, Timestamp};
 
-use super::Gateway;
+use super::{Gateway, SessionSource};
 use crate::admin::{AdminFailure, AdminFailureKind, AdminResponse, SessionReport, SessionState};
 
 /// The most sessions in one response: an answer has at most 16 MiB.
@@ -14,18 +14,41 @@ const MAX_SESSIONS: usize = 10_000;
 /// The most subscriptions that are named of one session.
 const MAX_SUBSCRIPTIONS: usize = 20;
 
+impl SessionSource {
+    async fn list(&self, most: usize) -> Result<Vec<SessionSummary>, StoreError> {
+        match self {
+            Self::Http(endpoint) => endpoint.list_sessions(most).await,
+            Self::Stdio(host) => Ok(host.channel_sessions(most)),
+        }
+    }
+
+    async fn end(&self, record: &SessionRecord) -> Result<bool, StoreError> {
+        match self {
+            Self::Http(endpoint) => endpoint.end_session(record.id, &record.principal).await,
+            Self::Stdio(_) => Ok(false),
+        }
+    }
+
+    fn store_kind(&self) -> &'static str {
+        match self {
+            Self::Http(endpoint) => endpoint.session_store_kind(),
+            Self::Stdio(_) => "memory",
+        }
+    }
+}
+
 impl Gateway {
     pub(super) async fn list_sessions(&self) -> AdminResponse {
-        let Some(endpoint) = self.inner.endpoint.get() else { return no_sessions() };
-        match endpoint.list_sessions(MAX_SESSIONS + 1).await {
-            Ok(summaries) => AdminResponse::Sessions(report(endpoint, summaries)),
+        let Some(source) = self.inner.sessions.get() else { return not_served() };
+        match source.list(MAX_SESSIONS + 1).await {
+            Ok(summaries) => AdminResponse::Sessions(report(source, summaries)),
             Err(error) => unavailable(&error),
         }
     }
 
     pub(super) async fn end_session(&self, prefix: &str) -> AdminResponse {
-        let Some(endpoint) = self.inner.endpoint.get() else { return no_sessions() };
-        let listed = match endpoint.list_sessions(usize::MAX).await {
+        let Some(source) = self.inner.sessions.get() else { return not_served() };
+        let listed = match source.list(usize::MAX).await {
             Ok(listed) => listed,
             Err(error) => return unavailable(&error),
         };
@@ -36,7 +59,10 @@ impl Gateway {
         let (Some(only), None) = (meant.next(), meant.next()) else {
             return no_such_session("no session, or more than one, has an id that begins like this");
         };
-        match endpoint.end_session(only.record.id, &only.record.principal).await {
+        if only.transport == SessionTransport::Stdio {
+            return no_such_session("a session over stdio ends with its client");
+        }
+        match source.end(&only.record).await {
             Ok(true) => AdminResponse::Done,
             Ok(false) => no_such_session("the session has ended already"),
             Err(error) => unavailable(&error),
@@ -44,13 +70,13 @@ impl Gateway {
     }
 }
 
-fn report(endpoint: &HttpService, mut summaries: Vec<SessionSummary>) -> SessionReport {
+fn report(source: &SessionSource, mut summaries: Vec<SessionSummary>) -> SessionReport {
     summaries.sort_by_key(|summary| summary.record.created);
     let is_truncated = summaries.len() > MAX_SESSIONS;
     summaries.truncate(MAX_SESSIONS);
     let now = Timestamp::from_system(SystemTime::now());
     let sessions = summaries.iter().map(|summary| state(summary, now)).collect();
-    SessionReport { store: endpoint.session_store_kind().to_owned(), sessions, is_truncated }
+    SessionReport { store: source.store_kind().to_owned(), sessions, is_truncated }
 }
 
 fn state(summary: &SessionSummary, now: Timestamp) -> SessionState {
@@ -65,6 +91,7 @@ fn state(summary: &SessionSummary, now: Timestamp) -> SessionState {
         principal: record.principal.to_string(),
         client,
         revision: record.revision.to_string(),
+        transport: summary.transport.to_string(),
         log_level: record.log_level.map(|level| level.as_str().to_owned()),
         subscriptions: record.subscriptions.iter().take(MAX_SUBSCRIPTIONS).cloned().collect(),
         age_s: now.since(record.created).as_secs(),
@@ -73,8 +100,8 @@ fn state(summary: &SessionSummary, now: Timestamp) -> SessionState {
     }
 }
 
-fn no_sessions() -> AdminResponse {
-    no_such_session("a hub over stdio has no sessions that can be listed")
+fn not_served() -> AdminResponse {
+    no_such_session("the hub is starting and has no sessions yet")
 }
 
 fn no_such_session(what: &str) -> AdminResponse {

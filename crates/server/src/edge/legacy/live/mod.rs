@@ -141,6 +141,11 @@ impl LiveSession {
         &self.state
     }
 
+    /// Returns the record as it was when this node began to serve the session.
+    pub(crate) fn opening_record(&self) -> &SessionRecord {
+        &self.record
+    }
+
     pub(crate) fn created(&self) -> Timestamp {
         self.record.created
     }
@@ -205,6 +210,11 @@ impl LiveSession {
     /// disconnected.
     pub(crate) fn is_busy(&self) -> bool {
         self.lock().is_busy()
+    }
+
+    /// Reports whether a call runs.
+    pub(crate) fn has_calls(&self) -> bool {
+        !self.lock().calls.is_empty()
     }
 
     pub(crate) fn is_ended(&self) -> bool {

@@ -102,9 +102,9 @@ impl LiveSession {
         }
         let level = record.log_level.map_or(NO_LEVEL, |level| level as u8);
         self.level.store(level, Ordering::Relaxed);
-        let subscription = self.lock().subscription.clone();
-        let watched = subscription.as_ref().map_or_else(BTreeSet::new, |known| known.watched_uris());
+        let watched = self.watched_uris();
         if watched != record.subscriptions {
+            let subscription = self.lock().subscription.clone();
             if let Some(subscription) = &subscription {
                 watched.difference(&record.subscriptions).for_each(|uri| subscription.unwatch_resource(uri));
             }

@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -87,6 +88,12 @@ impl LiveSession {
         if activity.standalone_streams.get(&stream).is_some_and(|state| state.is_current(connection)) {
             activity.standalone_streams.remove(&stream);
         }
+    }
+
+    /// Returns the resources that the client is subscribed to.
+    pub(crate) fn watched_uris(&self) -> BTreeSet<String> {
+        let subscription = self.lock().subscription.clone();
+        subscription.map_or_else(BTreeSet::new, |known| known.watched_uris())
     }
 
     /// Returns the session's subscription, which begins with its first use.

@@ -70,6 +70,8 @@ pub(crate) struct ChannelServer<C> {
     id: SessionId,
     /// The address of the peer, if the channel is over a network.
     remote_address: Option<IpAddr>,
+    /// The name of the transport.
+    transport: &'static str,
     env: Env,
     /// What the credential of the client grants.
     grant: Option<Arc<AccessGrant>>,
@@ -111,12 +113,14 @@ impl<C: Channel> ChannelServer<C> {
         let stopping = Box::pin(core.shutdown.watch_stopping());
         let unread = Some(core.write_budget.backlog());
         // The peer of our pipes has started this process, or was started by it, in the same environment.
+        let transport = if principal == Principal::Process { "stdio" } else { "channel" };
         let env = if principal == Principal::Process { core.env.process() } else { Env::default() };
         Self {
             core,
             principal,
             id: SessionId::random(),
             remote_address: None,
+            transport,
             env,
             grant: None,
             channel,
@@ -203,6 +207,9 @@ impl<C: Channel> ChannelServer<C> {
                 None => break,
             };
             any = true;
+            if let Some(session) = &self.session {
+                self.core.observe_sent(|| session.observed(), &message);
+            }
             self.channel.send(&message);
         }
         for listen in self.subscriptions.values() {
@@ -308,7 +315,8 @@ impl<C: Channel> ChannelServer<C> {
                 let (principal, env) = (self.principal.clone(), self.env.clone());
                 let grant = self.grant.clone();
                 let (connection, remote_address) = (Some(self.id), self.remote_address);
-                let sender = RequestOrigin { principal, connection, remote_address, env, grant };
+                let transport = self.transport;
+                let sender = RequestOrigin { principal, connection, remote_address, transport, env, grant };
                 let begun = modern::begin(&self.core, request, admitted, sender);
                 self.begin(begun.hold_permit(reserved), span, cx);
             }

@@ -21,6 +21,7 @@ use crate::metrics::{CallTimer, MetricOutcome, Metrics};
 use crate::request_memory;
 use crate::shutdown::Shutdown;
 use crate::state::StateStores;
+use crate::wire_tap::ClientWireObserver;
 
 /// The state that every edge of one server shares.
 pub(crate) struct ServerCore {
@@ -50,6 +51,8 @@ pub(crate) struct ServerCore {
     pub(crate) session_in_meta: bool,
     /// Whether sessions request roots before a handler needs them.
     pub(crate) roots_at_start: bool,
+    /// Observes the messages of all clients.
+    pub(crate) observer: Option<ClientWireObserver>,
     calls: AtomicUsize,
     call_quota: KeyQuota<Principal>,
     idle: Notify,
@@ -70,6 +73,7 @@ impl ServerCore {
             require_initialized: strict,
             session_in_meta,
             roots_at_start,
+            observer,
             ..
         } = options;
         let mut writer = JsonWriter::with_capacity(96);
@@ -96,6 +100,7 @@ impl ServerCore {
             require_initialized: strict,
             session_in_meta,
             roots_at_start,
+            observer,
             calls: AtomicUsize::new(0),
             idle: Notify::new(),
         });

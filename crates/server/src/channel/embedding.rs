@@ -26,6 +26,12 @@ impl<C: Channel> ChannelServer<C> {
         self
     }
 
+    /// Sets the name of the transport.
+    pub(crate) fn over(mut self, transport: &'static str) -> Self {
+        self.transport = transport;
+        self
+    }
+
     /// Sets what the credential grants with which the client opened the channel. The owner ends the channel with it.
     pub(crate) fn with_grant(mut self, grant: Option<Arc<AccessGrant>>) -> Self {
         self.grant = grant;

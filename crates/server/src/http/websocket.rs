@@ -144,7 +144,7 @@ async fn serve(
     let channel = WebSocketChannel::with_bytes(stream, ahead, WebSocketRole::Server, limit).await;
     let credential_end = AccessGrant::end(sender.grant.as_ref());
     let server = ChannelServer::new(core, sender.principal, channel).with_env(env).ended_by_owner();
-    let server = server.with_remote_address(address).with_grant(sender.grant);
+    let server = server.over("websocket").with_remote_address(address).with_grant(sender.grant);
     let mut server = server.with_start_timeout(start_timeout).with_activity(place.activity());
     let mut closing = CloseReason::GoingAway;
     let served = match credential_end {

@@ -163,6 +163,7 @@ impl HttpServiceInner {
         let guard = SseStreamGuard { open: self.sse_streams.open.clone(), id, revision };
         let server = ChannelServer::new(self.core.clone(), principal.clone(), channel);
         let server = server
+            .over("sse")
             .with_state_id(state_id)
             .with_remote_address(head.remote_address())
             .with_env(env)

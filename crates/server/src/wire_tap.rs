@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use trunkline_protocol::{Message, RawJson, Request, RequestId, Revision, emit};
-use trunkline_session::{Principal, SessionId};
+use trunkline_session::{Principal, SessionId, SessionRecord};
 use trunkline_transport::{WireDirection, WireMessage, WireObserver};
 
 use crate::call::CallState;
@@ -30,6 +30,19 @@ pub struct ObservedClient {
     pub transport: &'static str,
     /// The revision that it uses.
     pub revision: Revision,
+}
+
+impl ObservedClient {
+    /// Describes the client of a session.
+    pub(crate) fn of_record(record: &SessionRecord, transport: &'static str) -> Self {
+        Self {
+            principal: record.principal.clone(),
+            id: Some(record.id),
+            description: record.client.clone(),
+            transport,
+            revision: record.revision,
+        }
+    }
 }
 
 /// An observer of the wire of the clients; [`HostOptions::observer`](crate::HostOptions::observer) has it.

@@ -72,6 +72,9 @@ pub struct MessageEvent {
     /// The server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
+    /// The connection to the server: a number that no other connection of the hub has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connection: Option<u64>,
     /// The revision that it is written in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,

@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 use std::num::NonZeroU64;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -31,6 +31,8 @@ pub(super) struct EventStreamInner {
     message_bytes: usize,
     /// The principals of the calls that run while there is a subscription.
     open_calls: Mutex<HashMap<NonZeroU64, Principal>>,
+    /// The number of the last connection to a server.
+    connections: AtomicU64,
 }
 
 impl HubEvents {
@@ -43,6 +45,7 @@ impl HubEvents {
                 waiting: AtomicUsize::new(0),
                 message_bytes: limits.event_message_bytes,
                 open_calls: Mutex::default(),
+                connections: AtomicU64::new(0),
             }),
         }
     }
@@ -75,6 +78,10 @@ impl HubEvents {
     /// The most bytes of a message that is published whole.
     pub(super) fn message_bytes(&self) -> usize {
         self.inner.message_bytes
+    }
+
+    pub(super) fn number_connection(&self) -> u64 {
+        self.inner.connections.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     /// Remembers the principal of a call until it is closed.

@@ -18,10 +18,11 @@ const MAX_PREFIX_BYTES: usize = 1024;
 /// Observes the wire of the clients.
 pub(super) struct ClientWireTap(HubEvents);
 
-/// Observes the wire of one server.
+/// Observes one connection to a server.
 struct ServerWireTap {
     events: HubEvents,
     server: ServerName,
+    connection: u64,
 }
 
 impl HubEvents {
@@ -30,9 +31,10 @@ impl HubEvents {
         ClientWireObserver::new(ClientWireTap::new(self))
     }
 
-    /// Returns the observer for the wire of a server.
+    /// Returns the observer for a connection to a server.
     pub(crate) fn server_observer(&self, server: &ServerName) -> ServerWireObserver {
-        ServerWireObserver::new(ServerWireTap { events: self.clone(), server: server.clone() })
+        let connection = self.number_connection();
+        ServerWireObserver::new(ServerWireTap { events: self.clone(), server: server.clone(), connection })
     }
 
     /// Makes the event of a message: only now, after masking, does its text get anywhere.
@@ -57,6 +59,7 @@ impl HubEvents {
             call: call.map(call_name),
             client: None,
             server: None,
+            connection: None,
             revision: revision.map(|revision| revision.as_str().to_owned()),
             transport: None,
             bytes: u64::try_from(text.len()).unwrap_or(u64::MAX),
@@ -119,6 +122,7 @@ impl WireObserver<ServerInfo> for ServerWireTap {
     fn message(&self, server: &ServerInfo, message: WireMessage) {
         let event = MessageEvent {
             server: Some(self.server.to_string()),
+            connection: Some(self.connection),
             transport: Some(transport_name(server.transport).to_owned()),
             ..self.events.message_event(EventWire::Server, &message)
         };

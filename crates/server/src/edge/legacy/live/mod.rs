@@ -131,13 +131,7 @@ impl LiveSession {
 
     /// Describes the client for an observer.
     pub(crate) fn observed(&self) -> ObservedClient {
-        ObservedClient {
-            principal: self.record.principal.clone(),
-            id: Some(self.record.id),
-            description: self.record.client.clone(),
-            transport: self.transport,
-            revision: self.record.revision,
-        }
+        ObservedClient::of_record(&self.record, self.transport)
     }
 
     /// Returns the party that it is counted for.

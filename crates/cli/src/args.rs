@@ -7,6 +7,7 @@ use crate::commands::clients::import::ImportArgs;
 use crate::commands::clients::install::InstallArgs;
 use crate::commands::complete::CompleteArgs;
 use crate::commands::completions::CompletionsArgs;
+use crate::commands::diff::DiffArgs;
 use crate::commands::doctor::DoctorArgs;
 use crate::commands::explain::ExplainArgs;
 use crate::commands::help::HelpArgs;
@@ -24,6 +25,8 @@ use crate::commands::manage::trust::TrustArgs;
 use crate::commands::prompt::PromptArgs;
 use crate::commands::prompts::PromptsArgs;
 use crate::commands::read::ReadArgs;
+use crate::commands::record::RecordArgs;
+use crate::commands::replay::ReplayArgs;
 use crate::commands::resources::ResourcesArgs;
 use crate::commands::run::RunArgs;
 use crate::commands::serve::ServeArgs;
@@ -66,6 +69,9 @@ pub(crate) enum CliCommand {
     Login(Box<LoginArgs>),
     Logout(LogoutArgs),
     Logins(LoginsArgs),
+    Record(RecordArgs),
+    Replay(Box<ReplayArgs>),
+    Diff(DiffArgs),
     Run(Box<RunArgs>),
     Explain(ExplainArgs),
     Access(Box<AccessArgs>),

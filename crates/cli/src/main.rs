@@ -34,6 +34,7 @@ mod login;
 mod memory;
 mod process_counter;
 mod render;
+mod replay;
 mod schema;
 mod signals;
 mod state_folder;

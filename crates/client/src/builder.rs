@@ -20,6 +20,7 @@ use crate::error::Error;
 use crate::input::{InputHandler, NoInputHandler};
 use crate::limits::ClientLimits;
 use crate::resumable_session::ResumableSession;
+use crate::wire_tap::ServerWireObserver;
 
 /// Builds a [`Client`]: how it connects, and how it handles what the server sends.
 #[must_use = "nothing happens before `connect`"]
@@ -44,6 +45,7 @@ pub struct ClientBuilder {
     authorization: Option<AuthorizationSource>,
     list_meta: JsonObject,
     resumed: Option<ResumableSession>,
+    observer: Option<ServerWireObserver>,
 }
 
 impl Default for ClientBuilder {
@@ -67,11 +69,17 @@ impl Default for ClientBuilder {
             authorization: None,
             list_meta: JsonObject::new(),
             resumed: None,
+            observer: None,
         }
     }
 }
 
 impl ClientBuilder {
+    /// Observes the messages of the connection.
+    pub fn observer(self, observer: ServerWireObserver) -> Self {
+        Self { observer: Some(observer), ..self }
+    }
+
     /// Sets the name and version that the client reports to servers (`clientInfo`).
     pub fn identity(mut self, identity: Implementation) -> Self {
         self.identity = identity;
@@ -291,6 +299,7 @@ impl ClientBuilder {
             list_meta: self.list_meta,
             ids: if self.resumed.is_some() { RequestIds::random() } else { RequestIds::default() },
             resumed: self.resumed,
+            observer: self.observer,
         };
         (plan, self.input, self.logs, self.level)
     }

@@ -271,11 +271,13 @@ impl Client {
     /// # Errors
     /// The connection is closed, or the server does not read.
     pub async fn roots_changed(&self) -> Result<(), Error> {
-        let notification = self.inner.session.load().edge.roots_changed();
+        let session = self.inner.session.load_full();
+        let notification = session.edge.roots_changed();
         match notification.filter(|_| self.inner.plan.capabilities.roots()) {
             Some(posted) => {
                 let after = self.inner.plan.limits.request_timeout;
                 let waits = || self.inner.transport.is_waiting_for_user();
+                self.inner.observe_posted(&session, None, &posted);
                 let posted = timeout_unless_waiting(after, waits, self.inner.transport.post(posted)).await;
                 Ok(posted.map_err(|_| Error::TimedOut { after })??)
             }

@@ -160,7 +160,7 @@ impl From<TransportFailure> for Error {
 
 impl ErrorResponse {
     /// Parses the error of a response. A malformed error is still an error.
-    pub(crate) fn from_raw(raw: &RawJson) -> Self {
+    pub fn from_raw(raw: &RawJson) -> Self {
         let members = raw.members().unwrap_or_default();
         let code = members.get("code").and_then(|code| code.get::<i64>().ok());
         let code = code.unwrap_or_else(|| Refusal::INTERNAL.code(Era::Modern));

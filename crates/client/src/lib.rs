@@ -40,6 +40,7 @@ mod slab;
 mod stub;
 mod subscribe;
 mod user_timeout;
+mod wire_tap;
 mod with_raw;
 
 pub use futures_util::future::BoxFuture;
@@ -63,4 +64,5 @@ pub use self::message_budget::MessageBudget;
 pub use self::output_check::argument_error;
 pub use self::resumable_session::{ResumableSession, ResumableSessionError};
 pub use self::subscribe::{ChangeEvent, ChangeFilter, ChangeStream, is_sub_resource};
+pub use self::wire_tap::ServerWireObserver;
 pub use self::with_raw::WithRaw;

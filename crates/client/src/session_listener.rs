@@ -16,7 +16,7 @@ use futures_util::future::{BoxFuture, FutureExt as _};
 use futures_util::stream::FuturesUnordered;
 use futures_util::stream::StreamExt as _;
 use tokio::time::Instant;
-use trunkline_protocol::{Method, Refusal, Request};
+use trunkline_protocol::{Message, Method, Refusal, Request};
 
 use crate::call::{AnswerFuture, ClientCall};
 use crate::client::{ClientInner, CurrentSession};
@@ -114,9 +114,11 @@ pub(crate) fn listen(
                 SessionEvent::DetachedAnswer(answer) => answering.push(answer),
                 SessionEvent::Unsubscribed(uri) => answering.extend(unsubscribe(&client, &uri)),
                 SessionEvent::Unsolicited(UnsolicitedMessage::Notification(notification)) => {
+                    client.observe_received(|| Message::Notification(notification.clone()));
                     client.handle_notification(&notification);
                 }
                 SessionEvent::Unsolicited(UnsolicitedMessage::Request(request, open)) => {
+                    client.observe_received(|| Message::Request(request.clone()));
                     let has_capacity = answering.len() < client.plan.limits.session_requests;
                     answering.push(answer_request(&inner, &client, (request, open), has_capacity));
                 }
@@ -218,7 +220,9 @@ fn answer_request(
             Err(refusal) => Err(refusal),
         };
         let Some(client) = inner.upgrade() else { return };
-        let posted = client.transport.post(session.edge.write_response(&id, answer.as_ref()));
+        let posted = session.edge.write_response(&id, answer.as_ref());
+        client.observe_posted(&session, None, &posted);
+        let posted = client.transport.post(posted);
         drop(client);
         if let Err(failure) = posted.await {
             tracing::debug!(?failure, "an answer could not be sent");

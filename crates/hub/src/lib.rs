@@ -13,6 +13,7 @@
 mod access;
 mod call_rates;
 mod connector;
+pub mod events;
 mod hub;
 mod limits;
 mod listings_file;

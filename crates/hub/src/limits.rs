@@ -78,6 +78,12 @@ pub struct HubLimits {
     /// The rounds of one call without an input request, in which the upstream only wants to be polled again. Default
     /// 600.
     pub poll_rounds: u16,
+    /// The events that the [event stream](crate::events) keeps. Default 50,000; beyond it the oldest is dropped.
+    pub events: usize,
+    /// The bytes that count for the events that are kept. Default 32 MiB; beyond it the oldest are dropped.
+    pub event_bytes: usize,
+    /// The longest message that is kept whole in an event. Default 256 KiB; of a longer one only the beginning is.
+    pub event_message_bytes: usize,
 }
 
 impl Default for HubLimits {
@@ -110,6 +116,9 @@ impl Default for HubLimits {
             remembered_links: 4096,
             input_rounds: 32,
             poll_rounds: 600,
+            events: 50_000,
+            event_bytes: 32 << 20,
+            event_message_bytes: 256 << 10,
         }
     }
 }
@@ -177,6 +186,9 @@ mod tests {
             remembered_links: |links| count(links as u64),
             input_rounds: count,
             poll_rounds: count,
+            events: |events| count(events as u64),
+            event_bytes: size,
+            event_message_bytes: size,
         };
         for (field, default) in rows {
             let name = format!("| `HubLimits::{field}` ");

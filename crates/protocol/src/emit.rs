@@ -2,6 +2,7 @@
 //!
 //! See [Messages](https://modelcontextprotocol.io/specification/2026-07-28/basic/index#messages).
 
+use crate::envelope::{Message, Params};
 use crate::json::{JsonWriter, RawJson};
 use crate::refusal::Refusal;
 use crate::request_id::RequestId;
@@ -86,6 +87,48 @@ pub fn numbered_request(id: u64, method: &str, hint: usize, params: impl FnOnce(
     params(&mut writer);
     writer.close_object();
     writer.into_string()
+}
+
+/// Writes a message again from its parts: equal to the one that was read, but for the order of its members.
+pub fn message(message: &Message) -> String {
+    let mut writer = open(96);
+    let id = match message {
+        Message::Request(request) => Some(&request.id),
+        Message::Response(response) => response.id.as_ref(),
+        Message::Notification(_) => None,
+    };
+    if let Some(id) = id {
+        writer.plain_key("id");
+        id.write(&mut writer);
+    }
+    let (method, params) = match message {
+        Message::Request(request) => (&request.method, &request.params),
+        Message::Notification(notification) => (&notification.method, &notification.params),
+        Message::Response(response) => {
+            match &response.outcome {
+                Ok(result) => writer.member("result", &result.clone().into_raw()),
+                Err(error) => writer.member("error", error),
+            }
+            writer.close_object();
+            return writer.into_string();
+        }
+    };
+    writer.plain_key("method");
+    writer.string(method);
+    let params = whole_params(params);
+    if params != RawJson::EMPTY_OBJECT {
+        writer.member("params", &params);
+    }
+    writer.close_object();
+    writer.into_string()
+}
+
+/// Joins parameters and their `_meta`.
+pub fn whole_params(params: &Params) -> RawJson {
+    let Some(meta) = &params.meta else { return params.members.to_raw() };
+    let mut members = params.members.clone();
+    members.set("_meta", meta.to_raw());
+    members.to_raw()
 }
 
 fn open(hint: usize) -> JsonWriter {

@@ -118,6 +118,7 @@ impl<C: Channel> ChannelServer<C> {
         let stopping = Box::pin(core.shutdown.watch_stopping());
         let unread = Some(core.write_budget.backlog());
         // The peer of our pipes has started this process, or was started by it, in the same environment.
+        let is_pipe = principal == Principal::Process;
         let env = if principal == Principal::Process { core.env.process() } else { Env::default() };
         Self {
             core,
@@ -129,7 +130,7 @@ impl<C: Channel> ChannelServer<C> {
             channel,
             session: None,
             listed: None,
-            transport_kind: SessionTransport::Channel,
+            transport_kind: if is_pipe { SessionTransport::Stdio } else { SessionTransport::Channel },
             state_id: None,
             subscription: None,
             calls: SelectAll::new(),
@@ -212,6 +213,9 @@ impl<C: Channel> ChannelServer<C> {
                 None => break,
             };
             any = true;
+            if let Some(session) = &self.session {
+                self.core.observe_sent(|| session.observed(), &message);
+            }
             self.channel.send(&message);
         }
         for listen in self.subscriptions.values() {
@@ -317,7 +321,8 @@ impl<C: Channel> ChannelServer<C> {
                 let (principal, env) = (self.principal.clone(), self.env.clone());
                 let grant = self.grant.clone();
                 let (connection, remote_address) = (Some(self.id), self.remote_address);
-                let sender = RequestOrigin { principal, connection, remote_address, env, grant };
+                let transport = self.transport_kind.name();
+                let sender = RequestOrigin { principal, connection, remote_address, transport, env, grant };
                 let begun = modern::begin(&self.core, request, admitted, sender);
                 self.begin(begun.hold_permit(reserved), span, cx);
             }

@@ -24,6 +24,7 @@ use crate::metrics::Metrics;
 use crate::server::Server;
 use crate::server_core::ServerCore;
 use crate::shutdown::Shutdown;
+use crate::wire_tap::ClientWireObserver;
 
 /// How a handler is served, for every transport.
 #[derive(Clone, Debug, Default)]
@@ -63,6 +64,8 @@ pub struct HostOptions {
     /// clients that cannot read headers. Default no: the id is in the header `Mcp-Session-Id`, and is not sent over
     /// transports without headers.
     pub session_in_meta: bool,
+    /// Observes the messages of all clients. Default none.
+    pub observer: Option<ClientWireObserver>,
     /// Whether a legacy session requests the client's roots when it begins and whenever they change, so that no call waits
     /// for them. Default no: they are requested when a handler needs them, since some clients declare roots and then hang
     /// when they are requested outside of a call.

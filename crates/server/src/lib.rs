@@ -63,6 +63,7 @@ mod state;
 mod testing;
 mod text_arguments;
 mod tool;
+mod wire_tap;
 
 /// Lists as a handler of one's own answers them: one page at a time, each item written once in each revision.
 pub mod listing {
@@ -103,4 +104,5 @@ pub use self::shown_lists::ShownLists;
 pub use self::shutdown::Shutdown;
 pub use self::state::{LocalState, PersistentState, StateError};
 pub use self::tool::{IntoToolResult, Tool};
+pub use self::wire_tap::{ClientWireObserver, ObservedClient};
 pub use trunkline_session::{SecretExposure, StateKeys, StateKeysError};

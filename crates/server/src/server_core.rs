@@ -23,6 +23,7 @@ use crate::party::ClientParty;
 use crate::request_memory;
 use crate::shutdown::Shutdown;
 use crate::state::StateStores;
+use crate::wire_tap::ClientWireObserver;
 
 /// The state that every edge of one server shares.
 pub(crate) struct ServerCore {
@@ -54,6 +55,8 @@ pub(crate) struct ServerCore {
     pub(crate) session_in_meta: bool,
     /// Whether sessions request roots before a handler needs them.
     pub(crate) roots_at_start: bool,
+    /// Observes the messages of all clients.
+    pub(crate) observer: Option<ClientWireObserver>,
     calls: AtomicUsize,
     call_quota: KeyQuota<ClientParty>,
     idle: Notify,
@@ -74,6 +77,7 @@ impl ServerCore {
             require_initialized: strict,
             session_in_meta,
             roots_at_start,
+            observer,
             ..
         } = options;
         let mut writer = JsonWriter::with_capacity(96);
@@ -101,6 +105,7 @@ impl ServerCore {
             require_initialized: strict,
             session_in_meta,
             roots_at_start,
+            observer,
             calls: AtomicUsize::new(0),
             idle: Notify::new(),
         });

@@ -28,6 +28,7 @@ pub(crate) fn caller(revision: Revision, capabilities: &Value) -> Caller {
         session: None,
         connection: None,
         remote_address: None,
+        transport: "channel",
         state_id: None,
         log_level: None,
         progress_token: None,

@@ -26,6 +26,7 @@ mod secret;
 mod stdio;
 mod target;
 mod websocket;
+mod wire_observer;
 
 pub use self::channel::{Channel, ReceiveError};
 pub use self::line_channel::LineChannel;
@@ -36,4 +37,5 @@ pub use self::secret::Secret;
 pub use self::stdio::{StdioChannel, stdio};
 pub use self::target::{ChannelOpener, Target, TargetError};
 pub use self::websocket::{CloseReason, WebSocketChannel, WebSocketRole, accept_key};
+pub use self::wire_observer::{WireDirection, WireMessage, WireObserver};
 pub use trunkline_http1::{Url, UrlError, UrlScheme};

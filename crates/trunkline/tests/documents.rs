@@ -115,6 +115,7 @@ fn files_that_documents_name_are_there() {
         "docs/commands.md",
         "docs/hub.md",
         "docs/hub-library.md",
+        "docs/record.md",
         "docs/limits.md",
         "docs/interceptors.md",
         "docs/server.md",

@@ -17,6 +17,10 @@ pub(crate) struct AdminClient {
     socket: PathBuf,
 }
 
+/// The events of a hub, as lines of JSON.
+#[cfg(unix)]
+pub(crate) type EventLines = tokio::io::BufReader<tokio::net::UnixStream>;
+
 /// Why a hub did not do something.
 #[derive(Debug)]
 pub(crate) enum AdminError {
@@ -123,6 +127,28 @@ impl AdminClient {
     pub(crate) fn reload(&self) -> Result<ReloadSummary, AdminError> {
         match self.request(&AdminRequest::Reload)? {
             AdminResponse::Applied(applied) => Ok(applied),
+            other => Err(self.unexpected(&other)),
+        }
+    }
+
+    /// Subscribes to the events of the hub, which follow as lines of JSON.
+    #[cfg(unix)]
+    pub(crate) async fn events(&self) -> Result<EventLines, AdminError> {
+        use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+
+        let unreachable = |error| self.unreachable(error);
+        check_owner(&self.socket).map_err(unreachable)?;
+        let mut stream = tokio::net::UnixStream::connect(&self.socket).await.map_err(unreachable)?;
+        let mut request =
+            serde_json::to_vec(&AdminRequest::Events).map_err(|error| unreachable(error.into()))?;
+        request.push(b'\n');
+        stream.write_all(&request).await.map_err(unreachable)?;
+        let mut lines = BufReader::new(stream);
+        let mut answer = String::new();
+        lines.read_line(&mut answer).await.map_err(unreachable)?;
+        match serde_json::from_str(&answer).map_err(|error| unreachable(error.into()))? {
+            AdminResponse::Done => Ok(lines),
+            AdminResponse::Failed(problem) => Err(AdminError::Refused(problem)),
             other => Err(self.unexpected(&other)),
         }
     }

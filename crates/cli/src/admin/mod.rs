@@ -8,6 +8,8 @@ mod protocol;
 mod socket;
 mod socket_path;
 
+#[cfg(unix)]
+pub(crate) use self::client::EventLines;
 pub(crate) use self::client::{AdminClient, AdminError};
 #[cfg(unix)]
 pub(crate) use self::protocol::{AdminFailure, AdminRequest, AdminResponse, HubReport, ReloadSummary};

@@ -40,6 +40,8 @@ pub(crate) enum AdminRequest {
     AwaitLogin { link: String },
     /// Uses the tokens that are stored for a server now.
     ReloadTokens { server: String },
+    /// Streams the hub's events as lines of JSON after the response, until the client closes the connection.
+    Events,
     /// Removes the stored tokens of a user, for one server or for all, and closes the user's connections.
     RevokeUser { user: String, server: Option<String> },
 }

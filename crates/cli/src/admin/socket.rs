@@ -11,15 +11,19 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio::net::unix::OwnedReadHalf;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
+use trunkline_hub::events::{EventViewer, HubEvents};
 
 use super::protocol::{AdminFailure, AdminFailureKind, AdminRequest, AdminResponse, MAX_REQUEST_BYTES};
 
 /// The maximum number of concurrent connections; others wait until one of these is closed.
 const MAX_CONNECTIONS: usize = 16;
+
+/// The bytes after which events are written.
+const MAX_EVENT_BATCH: usize = 64 * 1024;
 
 /// The idle timeout of a connection.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -87,6 +91,7 @@ impl AdminSocket {
     /// Serves connections. It never returns.
     pub(crate) async fn serve<F>(
         &self,
+        events: Option<HubEvents>,
         answer: impl Fn(AdminRequest) -> F + Clone + Send + 'static,
     ) -> Infallible
     where
@@ -100,7 +105,7 @@ impl AdminSocket {
             tokio::select! {
                 accepted = self.listener.accept() => match accepted {
                     Ok((stream, _)) if is_same_user(&stream) => {
-                        connections.spawn(serve_connection(stream, answer.clone()));
+                        connections.spawn(serve_connection(stream, events.clone(), answer.clone()));
                     }
                     Ok(_) => tracing::warn!("rejected an admin connection from another user"),
                     Err(error) => {
@@ -191,8 +196,11 @@ fn is_same_user(stream: &UnixStream) -> bool {
 }
 
 /// Handles requests in sequence until the connection ends.
-async fn serve_connection<F>(stream: UnixStream, answer: impl Fn(AdminRequest) -> F)
-where
+async fn serve_connection<F>(
+    stream: UnixStream,
+    events: Option<HubEvents>,
+    answer: impl Fn(AdminRequest) -> F,
+) where
     F: Future<Output = AdminResponse>,
 {
     let (reading, mut writing) = stream.into_split();
@@ -205,6 +213,12 @@ where
         let Ok(Ok(1..)) = read else { return };
         let is_whole = line.ends_with(b"\n");
         let answered = match serde_json::from_slice(&line) {
+            Ok(AdminRequest::Events) if is_whole && events.is_some() => {
+                if let Some(events) = &events {
+                    stream_events(events, &mut reader, writing).await;
+                }
+                return;
+            }
             Ok(request) if is_whole => {
                 // A client that has gone, such as a cancelled login, must not keep its place until the login ends.
                 let is_wait = matches!(request, AdminRequest::AwaitLogin { .. });
@@ -224,6 +238,32 @@ where
         let wrote = timeout(IDLE_TIMEOUT, writing.write_all(&written)).await;
         if !is_whole || !matches!(wrote, Ok(Ok(()))) {
             return;
+        }
+    }
+}
+
+/// Streams events until the client closes the connection or does not read.
+async fn stream_events(
+    events: &HubEvents,
+    reader: &mut BufReader<OwnedReadHalf>,
+    mut writing: OwnedWriteHalf,
+) {
+    let mut subscription = events.subscribe(EventViewer::Operator, None);
+    let mut written = b"\"done\"\n".to_vec();
+    loop {
+        if !matches!(timeout(IDLE_TIMEOUT, writing.write_all(&written)).await, Ok(Ok(()))) {
+            return;
+        }
+        written.clear();
+        let first = tokio::select! {
+            event = subscription.next_event() => event,
+            () = closed(reader) => return,
+        };
+        let mut next = Some(first);
+        while let Some(event) = next {
+            written.extend_from_slice(event.to_line().as_bytes());
+            written.push(b'\n');
+            next = if written.len() < MAX_EVENT_BATCH { subscription.try_next() } else { None };
         }
     }
 }
@@ -285,7 +325,7 @@ mod tests {
                     AdminResponse::Done
                 }
             };
-            socket.serve(answer).await
+            socket.serve(None, answer).await
         });
         let send = async |request: AdminRequest| {
             let mut stream = UnixStream::connect(&path).await.unwrap();

@@ -6,6 +6,7 @@ pub(crate) mod call;
 pub(crate) mod clients;
 pub(crate) mod complete;
 pub(crate) mod completions;
+pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod explain;
 pub(crate) mod help;
@@ -19,6 +20,8 @@ mod optional_list;
 pub(crate) mod prompt;
 pub(crate) mod prompts;
 pub(crate) mod read;
+pub(crate) mod record;
+pub(crate) mod replay;
 pub(crate) mod resources;
 pub(crate) mod run;
 pub(crate) mod serve;
@@ -59,6 +62,9 @@ pub(crate) fn run(command: CliCommand) -> Result<(), CliFailure> {
         CliCommand::Login(args) => login::run(&args),
         CliCommand::Logout(args) => logout::run(&args),
         CliCommand::Logins(args) => logins::run(&args),
+        CliCommand::Record(args) => record::run(&args),
+        CliCommand::Replay(args) => replay::run(&args),
+        CliCommand::Diff(args) => diff::run(&args),
         CliCommand::Run(args) => run::run(&args),
         CliCommand::Explain(args) => explain::run(&args),
         CliCommand::Access(args) => access::run(&args),

@@ -215,7 +215,10 @@ impl InFlightCall {
         let posted = request.id().map(|id| edge.write_response(id, Err(&refusal)));
         request.resolve();
         match posted {
-            Some(posted) => inner.transport.post(posted).await,
+            Some(posted) => {
+                inner.observe_posted(&self.session, call.number, &posted);
+                inner.transport.post(posted).await
+            }
             None => Ok(()),
         }
     }
@@ -242,13 +245,14 @@ impl InFlightCall {
         answers: InputResponses,
     ) -> Result<(), TransportFailure> {
         let after = request_timeout(inner, call);
-        let posting = timeout(after, self.post(inner, answers));
+        let posting = timeout(after, self.post(inner, call, answers));
         posting.await.unwrap_or_else(|_| Err(TransportFailure::timed_out(after)))
     }
 
     async fn post(
         &mut self,
         inner: &ClientInner,
+        call: &ClientCall,
         mut answers: InputResponses,
     ) -> Result<(), TransportFailure> {
         let is_over = self.has_ended();
@@ -268,6 +272,7 @@ impl InFlightCall {
             let posted = request.id().map(|id| self.session.edge.write_response(id, response.as_ref()));
             request.resolve();
             if let Some(posted) = posted {
+                inner.observe_posted(&self.session, call.number, &posted);
                 inner.transport.post(posted).await?;
             }
         }

@@ -1,3 +1,4 @@
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -41,6 +42,8 @@ pub struct ClientCall {
     pub(crate) invalid_reason: Option<Box<str>>,
     /// The token of the caller that it is made for, if such tokens are exchanged.
     pub(crate) caller_token: Option<CallerToken>,
+    /// Its number for an observer of the wire.
+    pub(crate) number: Option<NonZeroU64>,
 }
 
 /// Input that is sent with a call.
@@ -135,6 +138,7 @@ impl ClientCall {
             may_reopen: self.may_reopen,
             invalid_reason: self.invalid_reason.clone(),
             caller_token: self.caller_token.clone(),
+            number: self.number,
         }
     }
 
@@ -155,6 +159,7 @@ impl ClientCall {
             may_reopen: true,
             invalid_reason: None,
             caller_token: None,
+            number: None,
         }
     }
 
@@ -235,6 +240,12 @@ impl ClientCall {
     /// transport the call fails.
     pub fn caller_token(mut self, token: CallerToken) -> Self {
         self.caller_token = Some(token);
+        self
+    }
+
+    /// Sets the number of the call for an [observer](crate::ClientBuilder::observer) of the wire.
+    pub fn number(mut self, number: Option<NonZeroU64>) -> Self {
+        self.number = number;
         self
     }
 

@@ -16,10 +16,13 @@ use super::{
     StepOutcome, SuppliedInput,
 };
 use crate::client::{Client, ClientInner, CurrentSession};
-use crate::client_transport::{RawResponse, RequestDelivery, ServerRequest, TransportFailureKind};
+use crate::client_transport::{
+    OutgoingRequest, RawResponse, RequestDelivery, RequestExchange, ServerRequest, TransportFailureKind,
+};
 use crate::edge::RequestExtras;
 use crate::error::{Error, ErrorResponse};
 use crate::input::{InputHandler, InputOrigin};
+use crate::wire_tap::ObservedRequest;
 
 /// The first delay before a call is repeated that the server deferred without input requests.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
@@ -78,7 +81,7 @@ impl ClientInner {
             };
             session.edge.check_supported(call)?;
             let outgoing = session.edge.write(self.plan.ids.next(), call, extras)?;
-            let exchange = self.transport.request(outgoing);
+            let exchange = self.begin_exchange(&session, outgoing, call);
             let mut running = InFlightCall::new(session, exchange, call, self);
             let recovery = match running.wait(self, call).await {
                 Ok(None) => return Ok(self.suspend(running, call)),
@@ -105,6 +108,18 @@ impl ClientInner {
             };
             recovery.await?;
         }
+    }
+
+    /// Sends a request; its messages go to the observer of the wire, if one is attached.
+    fn begin_exchange(
+        &self,
+        session: &CurrentSession,
+        outgoing: OutgoingRequest,
+        call: &ClientCall,
+    ) -> RequestExchange {
+        let observer = self.plan.observer.as_ref();
+        let observed = ObservedRequest::begin(observer, &session.info, &outgoing, call.number);
+        self.transport.request(outgoing).observed(observed)
     }
 
     /// Resumes a call that stayed open.

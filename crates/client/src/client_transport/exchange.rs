@@ -11,12 +11,15 @@ use super::channel::ChannelExchange;
 use super::http::HttpExchange;
 use super::server_request::ServerRequest;
 use crate::error::{Error, ErrorSource};
+use crate::wire_tap::ObservedRequest;
 
 /// One request in flight, as a stream of events.
 ///
 /// Dropping it cancels the request.
 pub(crate) struct RequestExchange {
     source: ExchangeSource,
+    /// Boxed, since few requests are observed.
+    observed: Option<Box<ObservedRequest>>,
 }
 
 enum ExchangeSource {
@@ -102,16 +105,21 @@ pub(crate) enum TransportFailureKind {
 
 impl RequestExchange {
     pub(super) fn over_http(exchange: HttpExchange) -> Self {
-        Self { source: ExchangeSource::Http(exchange) }
+        Self { source: ExchangeSource::Http(exchange), observed: None }
     }
 
     pub(super) fn over_channel(exchange: ChannelExchange) -> Self {
-        Self { source: ExchangeSource::Channel(exchange) }
+        Self { source: ExchangeSource::Channel(exchange), observed: None }
     }
 
     /// Creates the exchange of a request that fails without being sent.
     pub(super) fn failed(failure: TransportFailure) -> Self {
-        Self { source: ExchangeSource::Failed(Box::new(failure)) }
+        Self { source: ExchangeSource::Failed(Box::new(failure)), observed: None }
+    }
+
+    /// Lets an observer see its events.
+    pub(crate) fn observed(self, observed: Option<Box<ObservedRequest>>) -> Self {
+        Self { observed, ..self }
     }
 
     /// Polls for the next event; `None` after the last one.
@@ -125,6 +133,9 @@ impl RequestExchange {
         let arrived = arrived.unwrap_or_else(|| {
             ExchangeEvent::Failed(TransportFailure::maybe_sent("the response ended before it was complete"))
         });
+        if let Some(observed) = &self.observed {
+            observed.received(&arrived);
+        }
         if matches!(arrived, ExchangeEvent::Response(_) | ExchangeEvent::Failed(_)) {
             self.source = ExchangeSource::Finished;
         }

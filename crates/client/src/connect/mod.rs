@@ -48,6 +48,7 @@ use crate::edge::ProtocolEdge;
 use crate::error::{ConnectError, Error};
 use crate::limits::ClientLimits;
 use crate::resumable_session::ResumableSession;
+use crate::wire_tap::ServerWireObserver;
 
 /// The transport for an `http` address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -102,6 +103,8 @@ pub(crate) struct ConnectPlan {
     /// The session to continue instead of opening one.
     pub(crate) resumed: Option<ResumableSession>,
     pub(crate) ids: RequestIds,
+    /// Observes the messages of the connection.
+    pub(crate) observer: Option<ServerWireObserver>,
 }
 
 impl ConnectPlan {

@@ -14,6 +14,7 @@ use crate::client::Client;
 use crate::client_transport::{ExchangeEvent, RequestExchange};
 use crate::edge::RequestExtras;
 use crate::error::{Error, ErrorResponse};
+use crate::wire_tap::ObservedRequest;
 
 /// The longest delay between two attempts to reopen a stream.
 const MAX_REOPEN_DELAY: Duration = Duration::from_secs(60);
@@ -120,7 +121,8 @@ async fn open_listen_request(
     let inner = client.inner();
     let session = inner.session.load_full();
     let outgoing = session.edge.write(inner.plan.ids.next(), &call, RequestExtras::default())?;
-    let mut exchange = inner.transport.request(outgoing);
+    let observed = ObservedRequest::begin(inner.plan.observer.as_ref(), &session.info, &outgoing, None);
+    let mut exchange = inner.transport.request(outgoing).observed(observed);
     let acknowledged = async {
         loop {
             match exchange.next().await {

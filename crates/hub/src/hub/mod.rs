@@ -54,6 +54,7 @@ pub use self::user_logins::{LoginLink, RevokeError};
 use self::user_spaces::{SpaceRef, UserSpaces};
 use self::views::{AddedView, CallerView, CallerViews, ListVersions, VersionCounter};
 use crate::call_rates::CallRates;
+use crate::events::HubEvents;
 use crate::listings_file::ListingsFile;
 use crate::login::Account;
 use crate::loop_detection::HubId;
@@ -106,6 +107,8 @@ pub(crate) struct HubInner {
     is_draining: Arc<AtomicBool>,
     /// The memory for the listings of all servers.
     listing_memory: ListingMemory,
+    /// What happens in the hub, for its viewers.
+    events: HubEvents,
     /// A bridge presents the identity and capabilities of its server.
     identity_source: IdentitySource,
     tasks: Mutex<Vec<AbortHandle>>,
@@ -151,6 +154,7 @@ impl Hub {
             was_listed: AtomicBool::new(false),
             is_draining: Arc::default(),
             listing_memory: ListingMemory::default(),
+            events: HubEvents::new(&options.limits),
             identity_source,
             tasks: Mutex::default(),
             options: Arc::new(options),
@@ -185,6 +189,11 @@ impl Hub {
             _ => return None,
         };
         Some((server.name().clone(), item.to_owned()))
+    }
+
+    /// Returns the event stream.
+    pub fn events(&self) -> &HubEvents {
+        &self.inner.events
     }
 
     /// Replaces the rate of calls that each caller may make. It counts from the next call on.
@@ -337,6 +346,7 @@ impl HubInner {
             hub: self.id.clone(),
             is_draining: self.is_draining.clone(),
             listing_memory: self.listing_memory.clone(),
+            events: self.events.clone(),
             user,
             on_event: Arc::new(on_event),
             find_user: Arc::new(find_user),

@@ -10,6 +10,7 @@ use trunkline_protocol::model::{ElicitAction, InputRequest, InputResponse, UrlEl
 use trunkline_server::{AskError, BoxFuture, Context, TypedInputRequest};
 
 use super::incompatibility::RevisionPair;
+use crate::events::HubEvents;
 use crate::upstream::{ConnectionLease, InputTurn};
 
 /// Timeout for notifying a server that its input requests will not be answered.
@@ -22,7 +23,7 @@ const ABANDON_TIMEOUT: Duration = Duration::from_secs(2);
 /// # Errors
 /// The caller does not support the request, or is gone; the server is notified that the round is abandoned.
 pub(super) async fn ask_caller(
-    context: &Context,
+    (context, events): (&Context, &HubEvents),
     lease: &ConnectionLease,
     revisions: &RevisionPair,
     round: ClientInputRound,
@@ -31,7 +32,10 @@ pub(super) async fn ask_caller(
     let mut open: Vec<_> = round_guard
         .requests()
         .into_iter()
-        .map(|question| PendingAnswer::start(context, lease, question))
+        .map(|question| {
+            events.input_requested(context, &question.0, &question.1);
+            PendingAnswer::start(context, lease, question)
+        })
         .collect();
     let mut answers = InputResponses::new();
     while !open.is_empty() {
@@ -55,6 +59,8 @@ pub(super) async fn ask_caller(
             },
             (at, answer) = answered => {
                 let question = open.swap_remove(at);
+                let method = round_guard.request(&question.key).map(InputRequest::method);
+                events.input_answered(context, &question.key, method);
                 let answer = match (answer, round_guard.request(&question.key)) {
                     (Err(AskError::Unsupported { .. }), Some(question)) => return Err(revisions.cannot_ask_refusal(question)),
                     (answer, _) => response_for_server(answer)?,

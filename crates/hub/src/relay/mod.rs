@@ -36,6 +36,7 @@ use self::relayed_call::RelayedCall;
 use self::resume::ResumeState;
 pub(crate) use self::translate::not_listed_refusal;
 use self::translate::{FailureContext, error_answer, refusal_answer, unavailable_refusal};
+use crate::events::ObservedCall;
 use crate::upstream::{CallerDetails, CallerProfile, ConnectionLease, Upstream, UpstreamUnavailable};
 
 /// Relays a call to a server and returns its outcome.
@@ -46,13 +47,14 @@ pub(crate) fn relay(
     let (mut is_again, mut logins) = (false, 0);
     async move {
         let resume = ResumeState::from_call(&request.call, server.name())?;
-        loop {
+        let observed = request.observe(&server);
+        let answer = loop {
             // The answer, unless a login helps.
             let refused = match find_connection(&request, &resume, &server).await {
                 Ok((lease, caller)) => {
                     let mut call = RelayedCall { server: &server, request: &request, caller };
                     match call.run(&lease, &resume).await {
-                        Ok(outcome) => return Ok(outcome),
+                        Ok(outcome) => break Ok(outcome),
                         // A request that certainly did not arrive is retried once, over another connection.
                         Err(RelayFailure::Upstream(error))
                             if is_safe_to_retry(&error) && !std::mem::replace(&mut is_again, true) =>
@@ -66,12 +68,12 @@ pub(crate) fn relay(
                             let answer = failure_answer(&server, &request, &error);
                             // A login does not help where the server refuses a variable of the caller.
                             if !is_auth_failure(&error) || lease.connection().has_caller_variables() {
-                                return answer;
+                                break answer;
                             }
                             server.note_error(&error);
                             Box::new(answer)
                         }
-                        Err(RelayFailure::Refused(refusal)) => return refusal_answer(refusal, &request.call),
+                        Err(RelayFailure::Refused(refusal)) => break refusal_answer(refusal, &request.call),
                     }
                 }
                 Err(unavailable) => match (&unavailable, server.successor()) {
@@ -83,7 +85,7 @@ pub(crate) fn relay(
                     (unavailable, _) => {
                         let refusal = unavailable_refusal(server.name(), unavailable);
                         if !unavailable.is_auth() {
-                            return Err(refusal);
+                            break Err(refusal);
                         }
                         Box::new(Err(refusal))
                     }
@@ -91,10 +93,11 @@ pub(crate) fn relay(
             };
             match Box::pin(after_auth_failure(&server, &request, &mut logins)).await {
                 LoginStep::Retry(next) => server = next,
-                LoginStep::Answer(answer) => return answer,
-                LoginStep::Refuse => return *refused,
+                LoginStep::Answer(answer) => break answer,
+                LoginStep::Refuse => break *refused,
             }
-        }
+        };
+        ObservedCall::finish(observed, answer)
     }
 }
 

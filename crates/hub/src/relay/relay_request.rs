@@ -1,6 +1,9 @@
 use trunkline_protocol::{ByteString, JsonObject, Method, RawJson};
 use trunkline_server::IncomingCall;
 
+use crate::events::ObservedCall;
+use crate::upstream::Upstream;
+
 /// The parameter of `tools/call` that requests a task.
 const TASK_KEY: &str = "task";
 
@@ -24,6 +27,22 @@ pub(crate) enum ParamRewrite {
 }
 
 impl RelayRequest {
+    /// Publishes the begin of the call, if there is a subscription.
+    pub(super) fn observe(&self, server: &Upstream) -> Option<Box<ObservedCall>> {
+        ObservedCall::begin(server.events(), &self.call, server.name(), || self.item_name())
+    }
+
+    /// Returns the name or URI of the item at the server.
+    fn item_name(&self) -> Option<String> {
+        let key = self.method.name_header_param()?;
+        let name = match &self.rewrite {
+            ParamRewrite::Unchanged => self.call.params().get(key)?.as_text()?,
+            ParamRewrite::Renamed(name) => name.as_text()?,
+            ParamRewrite::Replaced(params) => params.get(key)?.as_text()?,
+        };
+        Some(name.into_owned())
+    }
+
     /// Returns the parameters for the server. They are built only when they are sent, so that there is one copy of
     /// them.
     pub(super) fn params(&self) -> JsonObject {

@@ -38,6 +38,9 @@ impl RelayedCall<'_> {
         }
         self.lower_log_level(lease).await;
         let forwarder = Arc::new(ProgressForwarder::new(&self.request.call.context));
+        if resume.is_resumed() {
+            self.report_answers();
+        }
         let request = self.client_call(lease, resume, forwarder.clone());
         let stepped = {
             // Pinned here and passed by reference: a moved future is stored twice, and this one is most of a call's
@@ -70,7 +73,8 @@ impl RelayedCall<'_> {
                     ClientContinuation::Live(_) => {
                         has_requested_input = true;
                         let revisions = self.revisions(lease);
-                        let asking = ask_caller(&self.request.call.context, lease, &revisions, *round);
+                        let (context, events) = (&self.request.call.context, self.server.events());
+                        let asking = ask_caller((context, events), lease, &revisions, *round);
                         let (round, answers) = asking.await?;
                         let step = std::pin::pin!(round.respond(answers));
                         stepped = self.drive_step(lease, step).await;
@@ -84,6 +88,14 @@ impl RelayedCall<'_> {
                 }
                 Err(error) => return Err(self.fail(lease, error, forwarder)),
             }
+        }
+    }
+
+    /// Publishes that the caller has answered the input requests of an earlier step.
+    fn report_answers(&self) {
+        let call = &self.request.call;
+        for (key, _) in call.input_responses() {
+            self.server.events().input_answered(&call.context, &key, None);
         }
     }
 
@@ -119,6 +131,7 @@ impl RelayedCall<'_> {
             trunkline_client::ClientCall::forwarded(self.request.method, self.request.params(), meta)
                 .capabilities(capabilities)
                 .caller_id(lease.caller_id())
+                .number(call.context.call_number())
                 .observer(forwarder);
         // Tools and prompts are called by a listed name, and items that lead back to this hub are not listed; a URI
         // may belong to any server, this hub included.
@@ -198,8 +211,9 @@ impl RelayedCall<'_> {
     ) -> Result<HandlerOutcome, RelayFailure> {
         let (requests, continuation) = round.into_parts();
         let revisions = self.revisions(lease);
-        for (_, request) in &requests {
+        for (key, request) in &requests {
             revisions.check(&self.request.call.context, request)?;
+            self.server.events().input_requested(&self.request.call.context, key, request);
         }
         let ClientContinuation::Portable(state) = continuation else {
             return Err(Refusal::INTERNAL.into());

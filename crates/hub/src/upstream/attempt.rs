@@ -79,6 +79,7 @@ impl Upstream {
         resumed: Option<ResumableSession>,
     ) -> trunkline_client::BoxFuture<'static, Result<Client, Error>> {
         let (limits, name) = (&self.options.limits, self.name.clone());
+        let (logs, logged) = (self.events.clone(), self.name.clone());
         let builder = Client::builder()
             .identity(Implementation::clone(&self.options.client_identity))
             .limits(ClientLimits {
@@ -92,7 +93,9 @@ impl Upstream {
                 ..ClientLimits::default()
             })
             .on_dropped(report_dropped(&self.name))
-            .on_line(log_stray_lines(&self.name))
+            .on_line(log_stray_lines(&self.name, &self.events))
+            .observer(self.events.server_observer(&self.name))
+            .on_log(move |message| logs.log(&logged, message))
             .on_session_log(move |message, _| calls.log(&name, message))
             .list_meta(VIA_KEY, ViaPath::default().to_raw_with(&self.hub))
             .input(SessionInputHandler { capabilities: key.input.capabilities(), roots, url_elicitations })

@@ -44,6 +44,7 @@ mod listing_key;
 mod listing_memory;
 mod listing_store;
 mod private_lists;
+mod published_state;
 mod reconnect;
 mod reports;
 mod revival;
@@ -83,6 +84,7 @@ pub(crate) use self::listing_key::ListingKey;
 pub(crate) use self::listing_memory::ListingMemory;
 use self::listing_memory::{ListingBounds, ListingShare};
 pub(crate) use self::listing_store::{CapabilityListing, ListingState, MAX_LISTINGS};
+use self::published_state::PublishedState;
 pub(crate) use self::roots::RootsDigest;
 pub(crate) use self::status::{
     FailureKind, KnownServer, UpstreamFailure, UpstreamUnavailable, exchange_problem, headline,
@@ -91,6 +93,7 @@ pub use self::status::{UpstreamConnectionState, UpstreamStatus};
 use self::subscriptions::UpstreamSubscriptions;
 use self::upstream_state::UpstreamState;
 use self::wait_list::WaitList;
+use crate::events::HubEvents;
 use crate::limits::HubLimits;
 use crate::listings_file::{StoredEra, StoredServer};
 use crate::login::{Account, ServerAuthorizer};
@@ -127,6 +130,9 @@ pub(crate) struct Upstream {
     /// The upstream that it replaced, which may still be closing.
     predecessor: Weak<Self>,
     on_event: Arc<UpstreamEventFn>,
+    events: HubEvents,
+    /// The state that was published last.
+    published_state: Mutex<PublishedState>,
     /// The tokens for the server.
     auth: Arc<ServerAuthorizer>,
     /// Whether the server has demanded a token that it did not get.
@@ -163,6 +169,8 @@ pub(crate) struct UpstreamOwner {
     pub(crate) is_draining: Arc<AtomicBool>,
     /// The memory for the listings of all servers.
     pub(crate) listing_memory: ListingMemory,
+    /// The event stream of the hub.
+    pub(crate) events: HubEvents,
     /// The user that owns it; `None` for one that all users share.
     pub(crate) user: Option<Account>,
     pub(crate) on_event: Arc<UpstreamEventFn>,
@@ -178,7 +186,8 @@ impl Upstream {
         before: Option<&Arc<Self>>,
         stored: Option<&StoredServer>,
     ) -> Arc<Self> {
-        let UpstreamOwner { options, hub, is_draining, listing_memory, user, on_event, find_user } = owner;
+        let UpstreamOwner { options, hub, is_draining, listing_memory, events, user, on_event, find_user } =
+            owner;
         let limits = &options.limits;
         let bounds = ListingBounds { server: limits.listing_bytes, all: limits.all_listing_bytes };
         let mut state = UpstreamState::new(
@@ -220,6 +229,8 @@ impl Upstream {
             successor: OnceLock::new(),
             predecessor: before.map(Arc::downgrade).unwrap_or_default(),
             on_event,
+            events,
+            published_state: Mutex::default(),
             tasks: Mutex::default(),
         });
         if let Some(before) = before {
@@ -447,6 +458,7 @@ impl Upstream {
     }
 
     fn notify_changed(&self) {
+        self.publish_state();
         self.change_counter.send_modify(|count| *count = count.wrapping_add(1));
     }
 

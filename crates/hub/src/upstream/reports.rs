@@ -7,14 +7,21 @@ use trunkline_config::ServerName;
 use trunkline_server::UpstreamItem;
 use trunkline_transport::process::{OutputLine, OutputStream};
 
+use crate::events::HubEvents;
+
 /// Returns the callback for lines of a program's standard output that are no messages: the first one is a warning, so
-/// that a program which prints them is noticed, and the others cannot flood the log.
-pub(super) fn log_stray_lines(server: &ServerName) -> impl Fn(&OutputLine<'_>) + Send + Sync + 'static {
+/// that a program which prints them is noticed, and the others cannot flood the log. Lines of standard error go to the
+/// event stream.
+pub(super) fn log_stray_lines(
+    server: &ServerName,
+    events: &HubEvents,
+) -> impl Fn(&OutputLine<'_>) + Send + Sync + 'static {
     /// The most characters of a line in the log.
     const MAX_CHARACTERS: usize = 120;
-    let (server, has_warned) = (server.clone(), AtomicBool::new(false));
+    let (server, events, has_warned) = (server.clone(), events.clone(), AtomicBool::new(false));
     move |line| {
         if line.stream != OutputStream::Stdout {
+            events.stderr(&server, &line.text);
             return;
         }
         let text: String = line.text.chars().take(MAX_CHARACTERS).collect();

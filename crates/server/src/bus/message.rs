@@ -222,6 +222,7 @@ impl SentOrigin {
             principal: self.principal.to_principal(),
             connection: self.connection.and_then(|id| SessionId::parse(id.as_bytes())),
             remote_address: self.remote_address,
+            transport: "http",
             env: Env::new(variables),
             grant: self.grant.map(|grant| Arc::new(grant.into_grant())),
         }
@@ -304,6 +305,7 @@ mod tests {
             principal: Principal::Named("ann".into()),
             connection: Some(SessionId::random()),
             remote_address: Some([127, 0, 0, 1].into()),
+            transport: "http",
             env: Env::new(vec![("KEY".into(), Secret::new("value"))]),
             grant: Some(Arc::new(grant)),
         };

@@ -1,3 +1,5 @@
+use std::num::NonZeroU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 use std::time::Duration;
@@ -33,6 +35,8 @@ pub(crate) struct CallState {
     roots: OnceLock<Box<OnceCell<Vec<Root>>>>,
     state: Mutex<LockedCallState>,
     cancel: Notify,
+    /// Its number for an observer of the wire; zero without one.
+    number: AtomicU64,
 }
 
 impl CallState {
@@ -51,11 +55,21 @@ impl CallState {
             roots: OnceLock::new(),
             state: Mutex::new(LockedCallState::new(caller, answers)),
             cancel: Notify::const_new(),
+            number: AtomicU64::new(0),
         })
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, LockedCallState> {
         self.state.lock()
+    }
+
+    /// Returns its number for an observer of the wire, if there is one.
+    pub(crate) fn number(&self) -> Option<NonZeroU64> {
+        NonZeroU64::new(self.number.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn set_number(&self, number: NonZeroU64) {
+        self.number.store(number.get(), Ordering::Relaxed);
     }
 
     pub(crate) fn method(&self) -> Method {

@@ -37,6 +37,8 @@ pub struct Caller {
     /// The address that the request came from, if it came over a network: that of a proxy, if one stands before the
     /// server. For a legacy session over HTTP it is the address that the session was opened from.
     pub remote_address: Option<IpAddr>,
+    /// The transport of the request: `stdio`, `http`, `sse`, `websocket` or `channel`.
+    pub transport: &'static str,
     /// The id under which state may be kept for this caller between calls: that of its cookie, or else of its
     /// legacy session. It locates the state, and grants no access to it.
     pub state_id: Option<SessionId>,

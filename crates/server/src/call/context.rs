@@ -1,3 +1,4 @@
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -36,6 +37,12 @@ impl Context {
 
     pub(crate) fn shared(&self) -> &Arc<CallState> {
         &self.shared
+    }
+
+    /// Returns the number of the call for an observer of the wire ([`HostOptions::observer`](crate::HostOptions::observer));
+    /// `None` if none was attached when the call began.
+    pub fn call_number(&self) -> Option<NonZeroU64> {
+        self.shared.number()
     }
 
     /// Returns the caller.

@@ -107,14 +107,17 @@ impl<C: Channel> ChannelServer<C> {
             Ok(handshake) => {
                 let state = SessionState::new(&self.core, &handshake.record, self.env.clone(), self.state_id);
                 let session = Arc::new(
-                    LiveSession::new(handshake.record, state, now()).with_address(self.remote_address),
+                    LiveSession::new(handshake.record, state, now())
+                        .with_address(self.remote_address)
+                        .observed_by(self.core.observer.as_ref(), self.transport_kind.name()),
                 );
                 tracing::info!(session = %session.id().short(), revision = %session.revision(), "session opened");
                 self.subscription = Some(session.subscription(&*self.core.handler));
                 let (listed, activity) = (self.core.channel_sessions.clone(), self.activity.clone());
                 self.listed = Some(listed.add(&session, self.transport_kind, activity));
-                self.session = Some(session);
                 self.start_deadline = None;
+                self.core.observe_answered(|| session.observed(), request, &handshake.response);
+                self.session = Some(session);
                 self.channel.send(&handshake.response);
             }
             Err(refusal) if self.core.revisions.newest_of(Era::Legacy).is_none() => {

@@ -75,15 +75,16 @@ pub(crate) trait EraCall {
 
     /// Polls for what the transport must do next.
     fn poll_redacted(&mut self, cx: &mut Context<'_>) -> Poll<CallEvent> {
-        if !self.core().env.has_any() {
+        let has_secrets = self.core().env.has_any();
+        if !has_secrets && self.core().attached_observer().is_none() {
             return self.poll_unredacted(cx);
         }
         let shared = self.executing().map(|running| running.shared().clone());
         let event = ready!(self.poll_unredacted(cx));
-        Poll::Ready(match shared {
-            Some(shared) => event.redacted(&shared),
-            None => event,
-        })
+        let Some(shared) = shared else { return Poll::Ready(event) };
+        let event = if has_secrets { event.redacted(&shared) } else { event };
+        self.core().observe_event(&shared, &event);
+        Poll::Ready(event)
     }
 }
 

@@ -27,6 +27,7 @@ use crate::edge::{MessageStart, RenderedResponse};
 use crate::env::Env;
 use crate::revocation::RevocationSignal;
 use crate::server_core::now;
+use crate::wire_tap::ObservedClient;
 
 impl HttpServiceInner {
     /// Opens a session.
@@ -43,6 +44,8 @@ impl HttpServiceInner {
         }
         let opened = match legacy::accept_handshake(&self.core, request, sender.identity()) {
             Ok(handshake) => {
+                let client = ObservedClient::of_record(&handshake.record, "http");
+                self.core.observe_answered(|| client, request, &handshake.response);
                 self.sessions.open(handshake.record, env, address).await.map(|id| (id, handshake.response))
             }
             Err(refusal) => Err(refusal),

@@ -27,7 +27,8 @@ impl HttpServiceInner {
         };
         let (principal, grant) = (post.sender.principal.clone(), post.sender.grant.clone());
         let remote_address = post.head.remote_address();
-        let origin = RequestOrigin { principal, connection: None, remote_address, env, grant };
+        let origin =
+            RequestOrigin { principal, connection: None, remote_address, transport: "http", env, grant };
         let begun = modern::begin(&self.core, request, validated, origin);
         self.follow_start(post, begun.hold_permit(reserved))
     }

@@ -158,6 +158,7 @@ impl StandaloneSseStream {
         match next {
             StandaloneEvent::Message(record, message) => {
                 let (id, message) = self.connection.stored(record, message).await?;
+                core.observe_sent(|| self.connection.session().observed(), &message);
                 write_message(&mut out, id, &message);
             }
             StandaloneEvent::Poll => {}

@@ -215,6 +215,7 @@ fn local_call(method: Method, members: JsonObject, states: Arc<StateStores>) -> 
         session: None,
         connection: None,
         remote_address: None,
+        transport: "channel",
         state_id: None,
         log_level: None,
         progress_token: None,

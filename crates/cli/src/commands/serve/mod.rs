@@ -69,6 +69,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), CliFailure> {
         if let Some(audit) = &audit {
             options.layers = options.layers.with(audit.clone());
         }
+        options.observer = backend.gateway().map(|gateway| gateway.hub().events().client_observer());
         let host = backend.host(options)?;
         let serving = PreparedService {
             backend: Some(&backend),

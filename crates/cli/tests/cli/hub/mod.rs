@@ -6,6 +6,7 @@ mod hostile_texts;
 mod invalid_config;
 mod programs;
 mod readiness_probe;
+mod record;
 mod reload;
 mod smoke;
 mod trust;

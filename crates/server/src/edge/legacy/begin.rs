@@ -129,6 +129,9 @@ fn start(
     message: Message,
     transport: &TransportCapabilities,
 ) -> Result<Box<LegacyCall>, Option<RenderedResponse>> {
+    if !matches!(message, Message::Request(_)) {
+        core.observe_session_message(session, &message);
+    }
     let request = match message {
         Message::Request(request) => request,
         Message::Notification(note) => {
@@ -145,15 +148,23 @@ fn start(
         return Err(Some(refuse(Some(&request.id), &era::unknown_method(&request.method), revision)));
     };
     let id = request.id.clone();
+    let observed = core.attached_observer().map(|_| request.clone());
     let started = match answer_session_request(core, session, &request, method) {
         Ok(Some(reply)) => {
             let message = core.result(&id, &reply, revision);
+            core.observe_answered(|| session.observed(), &request, &message);
             return Err(Some(RenderedResponse { message, status: 200 }));
         }
         Ok(None) => begin_call(core, session, request, method, transport),
         Err(refusal) => Err(refusal),
     };
-    started.map_err(|refusal| Some(refuse(Some(&id), &refusal, revision)))
+    started.map_err(|refusal| {
+        let answer = refuse(Some(&id), &refusal, revision);
+        if let Some(request) = observed {
+            core.observe_answered(|| session.observed(), &request, &answer.message);
+        }
+        Some(answer)
+    })
 }
 
 /// Answers requests about the session itself; `None` for requests to the handler.
@@ -218,6 +229,7 @@ fn begin_call(
         _ => None,
     };
     let shared = CallState::new(method, request.params, caller, Vec::new(), scope);
+    core.observe_call(&shared, &request.id);
     let running = match watched {
         Some(uri) => ExecutingCall::from_future(
             shared,

@@ -31,15 +31,23 @@ pub enum SessionTransport {
     Channel,
 }
 
-/// Writes a lower-case word, such as `http`.
-impl fmt::Display for SessionTransport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+impl SessionTransport {
+    /// Returns a lower-case word, such as `http`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
             Self::StreamableHttp => "http",
             Self::HttpSse => "sse",
             Self::WebSocket => "websocket",
             Self::Stdio => "stdio",
             Self::Channel => "channel",
-        })
+        }
+    }
+}
+
+/// Writes its name.
+impl fmt::Display for SessionTransport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
     }
 }

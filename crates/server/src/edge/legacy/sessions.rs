@@ -67,6 +67,7 @@ impl LegacySessions {
         tracing::info!(session = %id.short(), revision = %record.revision, "session opened");
         let state = SessionState::new(&self.core, &record, env, None);
         let session = LiveSession::new(record, state, now).with_address(address);
+        let session = session.observed_by(self.core.observer.as_ref(), "http");
         let session = session.saved_in(self.store.clone(), self.link(), None);
         self.live.insert(id, Arc::new(session));
         Ok(id)
@@ -227,6 +228,7 @@ impl LegacySessions {
         state.shown_lists.mark_all_shown();
         let subscriptions = record.subscriptions.clone();
         let session = LiveSession::new(record, state, now);
+        let session = session.observed_by(self.core.observer.as_ref(), "http");
         let session = Arc::new(session.saved_in(self.store.clone(), self.link(), version));
         // A client that continues a session has sent `notifications/initialized` to the node that opened it.
         session.mark_initialized();

@@ -10,10 +10,13 @@ use crate::change::watched_uri_bytes;
 use crate::change::{ChangeSubscription, ServerChange, SubscriptionFilter};
 use crate::party::ClientParty;
 use crate::server_core::ServerCore;
+use crate::wire_tap::ObservedClient;
 
 /// A `subscriptions/listen` stream of change notifications.
 pub(crate) struct SubscriptionStream {
     core: Arc<ServerCore>,
+    /// The client, for an observer.
+    client: Option<ObservedClient>,
     id: RequestId,
     filter: SubscriptionFilter,
     subscription: ChangeSubscription,
@@ -60,12 +63,26 @@ impl SubscriptionStream {
         let subscription = core.handler.subscribe(filter.clone());
         Ok(Self {
             core: core.clone(),
+            client: None,
             id: id.to_owned_buffer(),
             filter,
             subscription,
             _permit: quota_permit,
             _uri_permit: permit,
         })
+    }
+
+    /// Sets the client for an observer.
+    pub(super) fn observed_as(mut self, client: ObservedClient) -> Self {
+        self.client = Some(client);
+        self
+    }
+
+    fn observe_sent(&self, message: String) -> String {
+        if let Some(client) = &self.client {
+            self.core.observe_sent(|| client.clone(), &message);
+        }
+        message
     }
 
     pub(crate) fn id(&self) -> &RequestId {
@@ -76,18 +93,18 @@ impl SubscriptionStream {
     ///
     /// See [Acknowledgment](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions#acknowledgment).
     pub(crate) fn acknowledgement(&self) -> String {
-        emit::notification("notifications/subscriptions/acknowledged", |writer| {
+        self.observe_sent(emit::notification("notifications/subscriptions/acknowledged", |writer| {
             writer.open_object();
             self.write_meta(writer);
             writer.plain_key("notifications");
             self.write_filter(writer);
             writer.close_object();
-        })
+        }))
     }
 
     /// Polls for the next message.
     pub(crate) fn poll_message(&self, cx: &mut TaskContext<'_>) -> Poll<String> {
-        self.subscription.poll_change(cx).map(|change| self.render(&change))
+        self.subscription.poll_change(cx).map(|change| self.observe_sent(self.render(&change)))
     }
 
     /// Returns the response with which the server ends the stream.
@@ -98,7 +115,7 @@ impl SubscriptionStream {
         about.set(meta::SUBSCRIPTION_ID, self.id.to_raw());
         let mut members = JsonObject::new();
         members.set("_meta", about.to_raw());
-        self.core.result(&self.id, &ServerResult::Object(members), Revision::NEWEST)
+        self.observe_sent(self.core.result(&self.id, &ServerResult::Object(members), Revision::NEWEST))
     }
 
     /// Returns the message that follows the response on a channel, for clients that only take this for the end.

@@ -32,6 +32,7 @@ use crate::input_round::{ResumedContent, SealedContinuation, StateBinding, param
 use crate::metrics::{MetricOutcome, process};
 use crate::party::ClientParty;
 use crate::server_core::{ServerCore, now};
+use crate::wire_tap::ObservedClient;
 
 /// The origin of a request, which is not part of its message.
 pub(crate) struct RequestOrigin {
@@ -39,6 +40,8 @@ pub(crate) struct RequestOrigin {
     /// The connection, if that outlives the request.
     pub(crate) connection: Option<SessionId>,
     pub(crate) remote_address: Option<IpAddr>,
+    /// The name of the transport.
+    pub(crate) transport: &'static str,
     pub(crate) env: Env,
     /// What the credential of the request grants.
     pub(crate) grant: Option<Arc<AccessGrant>>,
@@ -47,6 +50,17 @@ pub(crate) struct RequestOrigin {
 impl RequestOrigin {
     fn identity(&self) -> CallerIdentity<'_> {
         CallerIdentity::new(&self.principal, self.grant.as_ref())
+    }
+
+    /// Describes the client for an observer.
+    fn observed(&self, description: Option<RawJson>) -> ObservedClient {
+        ObservedClient {
+            principal: self.principal.clone(),
+            id: self.connection,
+            description,
+            transport: self.transport,
+            revision: Revision::NEWEST,
+        }
     }
 }
 
@@ -58,6 +72,9 @@ pub(crate) fn begin(
     sender: RequestOrigin,
 ) -> MessageStart {
     let id = request.id.clone();
+    let observed =
+        core.attached_observer().map(|_| (request.clone(), sender.observed(admitted.client.clone())));
+    let is_stream = admitted.method == Method::Listen;
     let begun = match admitted.method {
         Method::Discover => {
             Ok(MessageStart::Response(discover(core, &request.id, &admitted, sender.identity())))
@@ -65,7 +82,15 @@ pub(crate) fn begin(
         Method::Listen => begin_subscription(core, &request.id, &request.params, sender),
         _ => begin_call(core, request, admitted, sender),
     };
-    begun.unwrap_or_else(|refusal| MessageStart::Response(refuse(Some(&id), &refusal)))
+    let begun = begun.unwrap_or_else(|refusal| MessageStart::Response(refuse(Some(&id), &refusal)));
+    match (observed, &begun) {
+        (Some((request, client)), MessageStart::Response(answer)) => {
+            core.observe_answered(|| client, &request, &answer.message);
+        }
+        (Some((request, client)), _) if is_stream => core.observe_received(&client, &request),
+        _ => {}
+    }
+    begun
 }
 
 /// Renders a refusal as a modern response.
@@ -109,6 +134,7 @@ fn begin_subscription(
     sender: RequestOrigin,
 ) -> Result<MessageStart, Refusal> {
     let mut filter = SubscriptionStream::filter(core, params)?;
+    let client = sender.observed(None);
     let principal = sender.principal;
     let party = ClientParty::new(&principal, sender.remote_address);
     // Without another connection, the stream is its own.
@@ -128,7 +154,7 @@ fn begin_subscription(
                 SubscriptionStream::begin(&core, &id, SubscriptionFilter { uris, ..filter }, &party)
             });
             match begun {
-                Ok(listen) => MessageStart::Subscription(Box::new(listen)),
+                Ok(listen) => MessageStart::Subscription(Box::new(listen.observed_as(client))),
                 Err(refusal) => MessageStart::Response(refuse(Some(&id), &refusal)),
             }
         }
@@ -149,7 +175,7 @@ fn begin_call(
     core: &Arc<ServerCore>,
     request: Request,
     admitted: ValidatedRequest,
-    RequestOrigin { principal, connection, remote_address, env, grant }: RequestOrigin,
+    RequestOrigin { principal, connection, remote_address, transport, env, grant }: RequestOrigin,
 ) -> Result<MessageStart, Refusal> {
     let mut in_flight = core.admit_call(ClientParty::new(&principal, remote_address))?;
     let Request { id, params, .. } = request;
@@ -162,6 +188,7 @@ fn begin_call(
         session: None,
         connection,
         remote_address,
+        transport,
         state_id: None,
         log_level: admitted.log_level,
         progress_token: meta::progress_token(params.meta.as_ref()),
@@ -190,7 +217,9 @@ fn start(
 ) -> Box<ModernCall> {
     let method = call.method();
     let scope = CallScope::Sessionless(call.core().states.clone());
-    let context = Context::new(CallState::new(method, params, caller, answers, scope));
+    let state = CallState::new(method, params, caller, answers, scope);
+    call.core().observe_call(&state, call.id());
+    let context = Context::new(state);
     call.start(IncomingCall { method, continuation, context });
     call
 }
@@ -244,6 +273,7 @@ fn resume(
             }
             Some(ResumedContent::Call(running)) => {
                 running.shared().resume(caller, answers);
+                core.observe_call(running.shared(), call.id());
                 call.attach(running);
                 MessageStart::Call(EraExchange::Modern(call))
             }
@@ -263,8 +293,8 @@ fn request_text(call: &ModernCall, params: &Params) -> String {
 }
 
 fn origin_of(caller: Caller) -> RequestOrigin {
-    let Caller { principal, connection, remote_address, env, grant, .. } = caller;
-    RequestOrigin { principal, connection, remote_address, env, grant }
+    let Caller { principal, connection, remote_address, transport, env, grant, .. } = caller;
+    RequestOrigin { principal, connection, remote_address, transport, env, grant }
 }
 
 /// Input responses by the key of their input request.

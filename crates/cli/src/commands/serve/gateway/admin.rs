@@ -49,12 +49,12 @@ impl GatewaySocket {
     /// Handles requests. It never returns.
     pub(super) async fn serve(&self, gateway: &Gateway) -> Infallible {
         tracing::debug!("admin socket at {}", self.socket.path().display());
-        let gateway = gateway.clone();
+        let (gateway, events) = (gateway.clone(), gateway.hub().events().clone());
         let manage = move |request| {
             let gateway = gateway.clone();
             async move { gateway.handle_request(request).await }
         };
-        self.socket.serve(manage).await
+        self.socket.serve(Some(events), manage).await
     }
 }
 

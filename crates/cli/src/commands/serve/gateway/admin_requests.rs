@@ -43,6 +43,10 @@ impl Gateway {
                     AdminResponse::Failed(AdminFailure { kind: AdminFailureKind::Configuration, what })
                 }
             },
+            AdminRequest::Events => {
+                let what = "events are streamed by the socket itself".to_owned();
+                AdminResponse::Failed(AdminFailure { kind: AdminFailureKind::Request, what })
+            }
             AdminRequest::Sessions => self.list_sessions().await,
             AdminRequest::EndSession { session } => self.end_session(&session).await,
             AdminRequest::Login { server } => self.make_login_link(&server).await,
@@ -99,6 +103,7 @@ fn describe_collisions(collisions: &[NameCollision]) -> Vec<String> {
 fn server_name(request: &AdminRequest) -> Option<&str> {
     match request {
         AdminRequest::Status
+        | AdminRequest::Events
         | AdminRequest::Reload
         | AdminRequest::Sessions
         | AdminRequest::EndSession { .. }

@@ -22,6 +22,7 @@ use crate::call::{CallState, Caller, SessionState};
 use crate::change::{ChangeSubscriber, ChangeSubscription};
 use crate::metrics::process::GaugeGuard;
 use crate::party::ClientParty;
+use crate::wire_tap::{ClientWireObserver, ObservedClient};
 
 /// The level of a session without one set by its client; no [`LoggingLevel`] has this number.
 const NO_LEVEL: u8 = u8::MAX;
@@ -32,6 +33,9 @@ const NO_LEVEL: u8 = u8::MAX;
 pub(crate) struct LiveSession {
     record: SessionRecord,
     remote_address: Option<IpAddr>,
+    /// The name of the transport.
+    transport: &'static str,
+    observer: Option<ClientWireObserver>,
     party: ClientParty,
     level: AtomicU8,
     last_used: AtomicU64,
@@ -88,6 +92,8 @@ impl LiveSession {
         let level = record.log_level.map_or(NO_LEVEL, |level| level as u8);
         Self {
             remote_address: None,
+            transport: "channel",
+            observer: None,
             party: ClientParty::new(&record.principal, None),
             record,
             level: AtomicU8::new(level),
@@ -107,6 +113,25 @@ impl LiveSession {
         self.remote_address = address;
         self.party = ClientParty::new(&self.record.principal, address);
         self
+    }
+
+    /// Notifies an observer of the session's begin and end.
+    pub(crate) fn observed_by(
+        mut self,
+        observer: Option<&ClientWireObserver>,
+        transport: &'static str,
+    ) -> Self {
+        self.transport = transport;
+        if let Some(observer) = observer {
+            observer.connected(&self);
+            self.observer = Some(observer.clone());
+        }
+        self
+    }
+
+    /// Describes the client for an observer.
+    pub(crate) fn observed(&self) -> ObservedClient {
+        ObservedClient::of_record(&self.record, self.transport)
     }
 
     /// Returns the party that it is counted for.
@@ -161,6 +186,7 @@ impl LiveSession {
             session: Some(self.record.id),
             connection: None,
             remote_address: self.remote_address,
+            transport: self.transport,
             state_id: Some(self.state.states.id()),
             log_level: self.level(),
             progress_token,
@@ -246,6 +272,9 @@ impl LiveSession {
             )
         };
         tracing::info!(session = %self.id().short(), "session ended");
+        if let Some(observer) = &self.observer {
+            observer.disconnected(self);
+        }
         calls.values().for_each(|call| call.cancel());
         streams.values().for_each(|stream| stream.appended.notify_waiters());
         questions.into_values().for_each(OpenClientRequest::fail);

@@ -1,0 +1,128 @@
+use std::collections::HashMap;
+use std::num::NonZeroU64;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use trunkline_session::Principal;
+
+use super::body::EventBody;
+use super::event::EventTime;
+use super::ring::{EventAudience, EventRing};
+use super::subscription::{EventSubscription, EventViewer};
+use crate::limits::HubLimits;
+
+/// The event stream of a hub. Clones are the same stream.
+#[derive(Clone, Debug)]
+pub struct HubEvents {
+    inner: Arc<EventStreamInner>,
+}
+
+/// What all handles of a stream share.
+#[derive(Debug)]
+pub(super) struct EventStreamInner {
+    pub(super) ring: Mutex<EventRing>,
+    pub(super) published: Notify,
+    /// The subscriptions, with those that have just ended.
+    attached: AtomicUsize,
+    /// The subscriptions that wait for an event.
+    waiting: AtomicUsize,
+    message_bytes: usize,
+    /// The principals of the calls that run while there is a subscription.
+    open_calls: Mutex<HashMap<NonZeroU64, Principal>>,
+    /// The number of the last connection to a server.
+    connections: AtomicU64,
+}
+
+impl HubEvents {
+    pub(crate) fn new(limits: &HubLimits) -> Self {
+        Self {
+            inner: Arc::new(EventStreamInner {
+                ring: Mutex::new(EventRing::new(limits.events, limits.event_bytes)),
+                published: Notify::new(),
+                attached: AtomicUsize::new(0),
+                waiting: AtomicUsize::new(0),
+                message_bytes: limits.event_message_bytes,
+                open_calls: Mutex::default(),
+                connections: AtomicU64::new(0),
+            }),
+        }
+    }
+
+    /// Subscribes a viewer: to what comes, or to what came after the event with a number and is still in the ring.
+    /// Messages and calls are published while there is a subscription.
+    pub fn subscribe(&self, viewer: EventViewer, after: Option<u64>) -> EventSubscription {
+        let next = match after {
+            Some(seq) => seq.saturating_add(1).min(self.inner.ring.lock().next_seq()),
+            None => self.inner.ring.lock().next_seq(),
+        };
+        EventSubscription::new(self.inner.clone(), viewer, next)
+    }
+
+    /// Returns the number before the oldest event in the ring, to subscribe from.
+    pub fn oldest(&self) -> u64 {
+        self.inner.ring.lock().first_seq().saturating_sub(1)
+    }
+
+    /// Returns how many events are in the ring, and how many bytes count for them.
+    pub fn size(&self) -> (usize, usize) {
+        self.inner.ring.lock().size()
+    }
+
+    /// Reports whether messages and calls are published.
+    pub fn is_attached(&self) -> bool {
+        self.inner.attached.load(Ordering::Relaxed) > 0
+    }
+
+    /// The most bytes of a message that is published whole.
+    pub(super) fn message_bytes(&self) -> usize {
+        self.inner.message_bytes
+    }
+
+    pub(super) fn number_connection(&self) -> u64 {
+        self.inner.connections.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Remembers the principal of a call until it is closed.
+    pub(super) fn open_call(&self, call: NonZeroU64, principal: &Principal) {
+        self.inner.open_calls.lock().insert(call, principal.clone());
+    }
+
+    pub(super) fn close_call(&self, call: NonZeroU64) {
+        self.inner.open_calls.lock().remove(&call);
+    }
+
+    /// Returns the audience of a message of a call; without one, or after its end, only operators see it.
+    pub(super) fn audience_of_call(&self, call: Option<NonZeroU64>) -> EventAudience {
+        let owner = call.and_then(|call| self.inner.open_calls.lock().get(&call).cloned());
+        owner.map_or(EventAudience::Operators, EventAudience::Owner)
+    }
+
+    /// Adds an event to the ring.
+    pub(crate) fn publish(&self, body: EventBody, audience: EventAudience) {
+        let time = EventTime::now();
+        self.inner.ring.lock().push(time, body, audience);
+        if self.inner.waiting.load(Ordering::SeqCst) > 0 {
+            self.inner.published.notify_waiters();
+        }
+    }
+}
+
+impl EventStreamInner {
+    pub(super) fn attach(&self) {
+        self.attached.fetch_add(1, Ordering::SeqCst);
+    }
+
+    pub(super) fn detach(&self) {
+        self.attached.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    pub(super) fn begin_wait(&self) {
+        self.waiting.fetch_add(1, Ordering::SeqCst);
+    }
+
+    pub(super) fn end_wait(&self) {
+        self.waiting.fetch_sub(1, Ordering::SeqCst);
+    }
+}

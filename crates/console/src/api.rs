@@ -12,10 +12,10 @@ use trunkline_server::http::{HttpService, McpResponseBody, RequestBody};
 use trunkline_server::session::Principal;
 
 use crate::console::{Console, ConsoleSource, cookie_name};
-use crate::event_lines::EventLines;
+use crate::event_lines::EventLinesBody;
 use crate::limits::{BODY_TIMEOUT, MAX_BODY_BYTES, SESSION_IDLE};
 use crate::origin::{ConsoleScheme, is_cross_site};
-use crate::report::HubReport;
+use crate::report::ConsoleReport;
 use crate::responses::{json_response, refusal, response};
 use crate::sessions::{ConsoleRole, ConsoleSession, SessionSecrets};
 
@@ -151,7 +151,7 @@ impl ApiRequest<'_> {
             EventViewer::Operator => inner.options.reports.servers(),
             EventViewer::Principal(_) => Vec::new(),
         };
-        json_response(&HubReport {
+        json_response(&ConsoleReport {
             version: inner.options.version,
             endpoint: inner.endpoint.get().map_or("", String::as_str),
             role: session.role,
@@ -173,7 +173,7 @@ impl ApiRequest<'_> {
             return refusal(StatusCode::SERVICE_UNAVAILABLE, "too many pages are open");
         };
         let subscription = events.subscribe(session.viewer.clone(), Some(after));
-        let lines = EventLines::new(subscription, session, inner.options.shutdown.clone(), permit);
+        let lines = EventLinesBody::new(subscription, session, inner.options.shutdown.clone(), permit);
         response(StatusCode::OK, "application/x-ndjson", McpResponseBody::streaming(lines))
     }
 

@@ -37,9 +37,9 @@ impl Drop for StreamPermit {
 }
 
 /// A response of events, one line of JSON each, until the session ends or the hub shuts down.
-pub(crate) struct EventLines(Pin<Box<dyn Stream<Item = Bytes> + Send>>);
+pub(crate) struct EventLinesBody(Pin<Box<dyn Stream<Item = Bytes> + Send>>);
 
-impl EventLines {
+impl EventLinesBody {
     pub(crate) fn new(
         subscription: EventSubscription,
         session: ConsoleSession,
@@ -81,7 +81,7 @@ fn gather(first: &Bytes, subscription: &mut EventSubscription) -> Bytes {
     chunk.freeze()
 }
 
-impl Body for EventLines {
+impl Body for EventLinesBody {
     type Data = Bytes;
     type Error = Infallible;
 

@@ -5,7 +5,7 @@ use tokio::time::Instant;
 
 use crate::limits::{LINK_LIFETIME, MAX_LINKS};
 use crate::sessions::ConsoleRole;
-use crate::tokens::{TokenDigest, random_token, token_digest};
+use crate::tokens::{SecretDigest, random_token, token_digest};
 
 /// The one-time links that are not opened yet, the oldest first.
 #[derive(Debug, Default)]
@@ -13,7 +13,7 @@ pub(crate) struct OneTimeLinks(Mutex<VecDeque<OneTimeLink>>);
 
 #[derive(Debug)]
 struct OneTimeLink {
-    digest: TokenDigest,
+    digest: SecretDigest,
     role: ConsoleRole,
     expires: Instant,
 }

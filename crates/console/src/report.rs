@@ -34,7 +34,7 @@ pub trait ServerReports: fmt::Debug + Send + Sync {
 
 /// What the page learns of the hub.
 #[derive(Debug, Serialize)]
-pub(crate) struct HubReport<'a> {
+pub(crate) struct ConsoleReport<'a> {
     pub(crate) version: &'a str,
     /// The URL of the MCP endpoint.
     pub(crate) endpoint: &'a str,

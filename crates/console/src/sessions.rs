@@ -10,7 +10,7 @@ use trunkline_hub::events::EventViewer;
 use trunkline_server::AccessGrant;
 
 use crate::limits::{MAX_SESSIONS, SESSION_IDLE};
-use crate::tokens::{TokenDigest, random_token, token_digest};
+use crate::tokens::{SecretDigest, random_token, token_digest};
 
 /// What a session may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,11 +41,11 @@ pub(crate) struct SessionSecrets {
 
 /// The sessions, by the digest of their cookie.
 #[derive(Debug, Default)]
-pub(crate) struct ConsoleSessions(Mutex<HashMap<TokenDigest, StoredSession>>);
+pub(crate) struct ConsoleSessions(Mutex<HashMap<SecretDigest, StoredSession>>);
 
 #[derive(Debug)]
 struct StoredSession {
-    header: TokenDigest,
+    header: SecretDigest,
     session: ConsoleSession,
     used: Instant,
     /// Dropped with the session, which ends its streams.

@@ -7,7 +7,7 @@ const TOKEN_BYTES: usize = 24;
 
 /// The digest of a token. Tokens are kept and compared as digests, so that neither a dump nor the time of a comparison
 /// reveals one.
-pub(crate) type TokenDigest = [u8; 32];
+pub(crate) type SecretDigest = [u8; 32];
 
 /// Makes a token; `None` if the system has no random numbers.
 pub(crate) fn random_token() -> Option<String> {
@@ -16,6 +16,6 @@ pub(crate) fn random_token() -> Option<String> {
     Some(URL_SAFE_NO_PAD.encode(bytes))
 }
 
-pub(crate) fn token_digest(token: &str) -> TokenDigest {
+pub(crate) fn token_digest(token: &str) -> SecretDigest {
     Sha256::digest(token.as_bytes()).into()
 }

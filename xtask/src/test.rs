@@ -4,7 +4,9 @@ use std::time::Instant;
 
 use crate::args::Args;
 use crate::table::TextTable;
-use crate::{TaskResult, browser, conformance, instructions, interop, keychain, matrix, replicas, root, run};
+use crate::{
+    TaskResult, browser, conformance, console, instructions, interop, keychain, matrix, replicas, root, run,
+};
 
 type TestStep = fn() -> TaskResult;
 
@@ -25,6 +27,7 @@ const STEPS: &[(&str, TestStep)] = &[
     ("smoke", || interop::smoke::command(no_options())),
     ("matrix", || matrix::command(Args::new(["--check".to_owned()].into_iter()))),
     ("browser", || browser::command(no_options())),
+    ("console", || console::command(no_options())),
     ("keychain", || keychain::command(no_options())),
 ];
 
@@ -105,12 +108,12 @@ mod tests {
 
     #[test]
     fn steps_are_chosen_by_name_and_keep_their_order() {
-        let all = "fmt clippy docs test fuzz borrowed sqlite bench instructions conformance interop replicas smoke matrix browser keychain";
+        let all = "fmt clippy docs test fuzz borrowed sqlite bench instructions conformance interop replicas smoke matrix browser console keychain";
         assert_eq!(chosen(&[], &[]).unwrap(), all);
         assert_eq!(chosen(&["test", "fmt"], &[]).unwrap(), "fmt test");
         assert_eq!(
             chosen(&[], &["fuzz", "bench", "docs"]).unwrap(),
-            "fmt clippy test borrowed sqlite instructions conformance interop replicas smoke matrix browser keychain"
+            "fmt clippy test borrowed sqlite instructions conformance interop replicas smoke matrix browser console keychain"
         );
         assert_eq!(chosen(&["fmt", "test"], &["test"]).unwrap(), "fmt");
     }

@@ -23,6 +23,9 @@ const PINS: &[(&str, &str, &str)] = &[
     ("mcp-remote", "0.15.1", NODE_LOCK),
     ("oidc-provider", "9.13.3", NODE_LOCK),
     ("@mcpjam/sdk", "1.14.0", NODE_LOCK),
+    ("axe-core", "4.14.0", BROWSER_LOCK),
+    ("puppeteer-core", "25.16.0", BROWSER_LOCK),
+    ("typescript", "7.0.2", BROWSER_LOCK),
     ("mcp", "1.2.0", PYTHON_1_2_LOCK),
     ("mcp", "1.7.1", PYTHON_2024_LOCK),
     ("mcp", "1.30.0", PYTHON_V1_LOCK),
@@ -41,6 +44,9 @@ const PINS: &[(&str, &str, &str)] = &[
 
 const NODE_MANIFEST: &str = "interop/node/package.json";
 const NODE_LOCK: &str = "interop/node/package-lock.json";
+/// What tests the web console: it drives the browsers, looks for barriers, and checks the types of the page.
+const BROWSER_MANIFEST: &str = "interop/browser/console/package.json";
+const BROWSER_LOCK: &str = "interop/browser/console/package-lock.json";
 /// A release of the SDK that does not answer requests which it does not know.
 const PYTHON_1_2_LOCK: &str = "interop/python/requirements-mcp-1.2.txt";
 /// The last release of the SDK that knows no later revision than this.
@@ -171,6 +177,18 @@ fn install_node(folder: &Path) -> TaskResult {
     expect("node", pinned("node", NODE_LOCK)?, version.trim().trim_start_matches('v'))
 }
 
+/// Installs what tests the web console, and gives the folder of its scripts: they find the packages only there.
+pub(crate) fn install_browser_tools() -> TaskResult<PathBuf> {
+    let folder = root().join(".tools/browser");
+    install_once(&folder, BROWSER_LOCK, |folder| {
+        fs::copy(root().join(BROWSER_MANIFEST), folder.join("package.json"))?;
+        fs::copy(root().join(BROWSER_LOCK), folder.join("package-lock.json"))?;
+        let options = ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
+        run::run(run::command("npm").args(options).current_dir(folder))
+    })?;
+    Ok(folder)
+}
+
 /// Fills `folder` unless its stamp has the same lock file.
 fn install_once(folder: &Path, lock: &str, fill: impl FnOnce(&Path) -> TaskResult) -> TaskResult {
     let wanted =
@@ -213,18 +231,27 @@ mod tests {
         fs::read_to_string(root().join(path)).unwrap()
     }
 
+    /// Returns the manifest of a lock file of npm.
+    fn manifest_of(lock: &str) -> Option<&'static str> {
+        match lock {
+            NODE_LOCK => Some(NODE_MANIFEST),
+            BROWSER_LOCK => Some(BROWSER_MANIFEST),
+            _ => None,
+        }
+    }
+
     #[test]
     fn lock_files_agree_with_the_pins() {
-        let manifest: Value = serde_json::from_str(&read(NODE_MANIFEST)).unwrap();
-        let lock: Value = serde_json::from_str(&read(NODE_LOCK)).unwrap();
         for (package, version, file) in PINS {
-            if *file == NODE_LOCK {
+            if let Some(manifest) = manifest_of(file) {
+                let [manifest, lock]: [Value; 2] =
+                    [manifest, file].map(|path| serde_json::from_str(&read(path)).unwrap());
                 // A package beside another version of itself has another name here: `npm:NAME@VERSION`.
                 let wanted = manifest["dependencies"][package].as_str().unwrap();
                 let named = wanted.rsplit('@').next().filter(|_| wanted.starts_with("npm:"));
-                assert_eq!(named.unwrap_or(wanted), *version, "{package} in {NODE_MANIFEST}");
+                assert_eq!(named.unwrap_or(wanted), *version, "{package} in {file}");
                 let locked = &lock["packages"][format!("node_modules/{package}")]["version"];
-                assert_eq!(locked, *version, "{package} in {NODE_LOCK}");
+                assert_eq!(locked, *version, "{package} in {file}");
             } else {
                 let line = format!("{package}=={version}");
                 assert!(read(file).lines().any(|found| found == line), "{line} is not in {file}");
@@ -234,13 +261,15 @@ mod tests {
 
     #[test]
     fn lock_files_pin_every_version_and_name_no_registry() {
-        let lock: Value = serde_json::from_str(&read(NODE_LOCK)).unwrap();
-        for (name, package) in lock["packages"].as_object().unwrap() {
-            assert!(package.get("resolved").is_none(), "{name} says where it was downloaded from");
-            assert!(name.is_empty() || package["integrity"].is_string(), "{name} has no checksum");
+        for file in [NODE_LOCK, BROWSER_LOCK] {
+            let lock: Value = serde_json::from_str(&read(file)).unwrap();
+            for (name, package) in lock["packages"].as_object().unwrap() {
+                assert!(package.get("resolved").is_none(), "{name} says where it was downloaded from");
+                assert!(name.is_empty() || package["integrity"].is_string(), "{name} has no checksum");
+            }
         }
         let files: std::collections::BTreeSet<_> = PINS.iter().map(|(_, _, file)| *file).collect();
-        for file in files.into_iter().filter(|file| *file != NODE_LOCK) {
+        for file in files.into_iter().filter(|file| manifest_of(file).is_none()) {
             for line in read(file).lines() {
                 let exact = line.split_once("==").is_some_and(|(_, version)| !version.contains(['*', '/']));
                 assert!(exact, "`{line}` in {file} is not an exact version");

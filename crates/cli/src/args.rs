@@ -7,6 +7,7 @@ use crate::commands::clients::import::ImportArgs;
 use crate::commands::clients::install::InstallArgs;
 use crate::commands::complete::CompleteArgs;
 use crate::commands::completions::CompletionsArgs;
+use crate::commands::console::ConsoleArgs;
 use crate::commands::diff::DiffArgs;
 use crate::commands::doctor::DoctorArgs;
 use crate::commands::explain::ExplainArgs;
@@ -53,6 +54,7 @@ pub(crate) enum CliCommand {
     Disable(DisableArgs),
     Reconnect(ReconnectArgs),
     Sessions(SessionsArgs),
+    Console(ConsoleArgs),
     Trust(TrustArgs),
     Import(ImportArgs),
     Install(Box<InstallArgs>),

@@ -104,6 +104,14 @@ impl AdminClient {
         }
     }
 
+    /// Makes a link that opens the web console once.
+    pub(crate) fn console_link(&self, read_only: bool) -> Result<String, AdminError> {
+        match self.request(&AdminRequest::ConsoleLink { read_only })? {
+            AdminResponse::ConsoleLink(link) => Ok(link),
+            other => Err(self.unexpected(&other)),
+        }
+    }
+
     /// Waits until the login at a link is complete.
     pub(crate) fn await_login(&self, link: &str) -> Result<(), AdminError> {
         self.expect_done(&AdminRequest::AwaitLogin { link: link.to_owned() })
@@ -271,7 +279,7 @@ impl From<AdminError> for CliFailure {
                 | AdminFailureKind::Configuration => ExitReason::Configuration,
                 AdminFailureKind::Unavailable => ExitReason::Unreachable,
                 AdminFailureKind::Login => ExitReason::Unauthorized,
-                AdminFailureKind::Request => ExitReason::Failed,
+                AdminFailureKind::Request | AdminFailureKind::Console => ExitReason::Failed,
             },
         };
         Self::new(exit, error)

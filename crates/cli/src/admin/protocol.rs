@@ -42,6 +42,8 @@ pub(crate) enum AdminRequest {
     ReloadTokens { server: String },
     /// Streams the hub's events as lines of JSON after the response, until the client closes the connection.
     Events,
+    /// Makes a link that opens the web console once.
+    ConsoleLink { read_only: bool },
     /// Removes the stored tokens of a user, for one server or for all, and closes the user's connections.
     RevokeUser { user: String, server: Option<String> },
 }
@@ -64,6 +66,8 @@ pub(crate) enum AdminResponse {
     Sessions(SessionReport),
     /// A link to open once, within ten minutes.
     LoginLink(String),
+    /// A link that opens the web console once.
+    ConsoleLink(String),
     /// How many stored logins were removed.
     Revoked(usize),
     /// It is not done.
@@ -193,6 +197,8 @@ pub(crate) enum AdminFailureKind {
     Unavailable,
     /// The login failed.
     Login,
+    /// There is no web console.
+    Console,
     /// The configuration is wrong, and the one before still applies.
     Configuration,
     /// The request is not one that this hub knows.

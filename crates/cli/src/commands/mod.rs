@@ -6,6 +6,7 @@ pub(crate) mod call;
 pub(crate) mod clients;
 pub(crate) mod complete;
 pub(crate) mod completions;
+pub(crate) mod console;
 pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod explain;
@@ -46,6 +47,7 @@ pub(crate) fn run(command: CliCommand) -> Result<(), CliFailure> {
         CliCommand::Disable(args) => manage::switch::disable(&args),
         CliCommand::Reconnect(args) => manage::reconnect::run(&args),
         CliCommand::Sessions(args) => manage::sessions::run(&args),
+        CliCommand::Console(args) => console::run(&args),
         CliCommand::Trust(args) => manage::trust::run(&args),
         CliCommand::Import(args) => clients::import::run(&args),
         CliCommand::Install(args) => clients::install::run(&args),

@@ -22,7 +22,7 @@ pub struct McpResponseBody(ResponseBodyKind);
 enum ResponseBodyKind {
     Empty,
     Whole(Bytes),
-    Stream(Pin<Box<dyn Body<Data = Bytes, Error = Infallible> + Send>>, GaugeGuard),
+    Stream(Pin<Box<dyn Body<Data = Bytes, Error = Infallible> + Send>>, Option<GaugeGuard>),
 }
 
 impl McpResponseBody {
@@ -34,6 +34,11 @@ impl McpResponseBody {
     /// Makes a body of one buffer.
     pub fn whole(bytes: impl Into<Bytes>) -> Self {
         Self(ResponseBodyKind::Whole(bytes.into()))
+    }
+
+    /// Makes a body that is written as its parts come, for a service that adds other paths.
+    pub fn streaming(body: impl Body<Data = Bytes, Error = Infallible> + Send + 'static) -> Self {
+        Self(ResponseBodyKind::Stream(Box::pin(body), None))
     }
 
     /// Ends a stream at the end of the credential that opened it; any other body is complete already.
@@ -51,7 +56,7 @@ impl McpResponseBody {
         body: impl Body<Data = Bytes, Error = Infallible> + Send + 'static,
         present: GaugeGuard,
     ) -> Self {
-        Self(ResponseBodyKind::Stream(Box::pin(body), present))
+        Self(ResponseBodyKind::Stream(Box::pin(body), Some(present)))
     }
 }
 

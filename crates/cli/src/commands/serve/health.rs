@@ -1,4 +1,5 @@
 use std::future::ready;
+use std::pin::Pin;
 
 use futures_util::future::Either;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE};
@@ -8,6 +9,7 @@ use serde_json::{Map, Value, json};
 use trunkline_server::Metrics;
 use trunkline_server::http::{HttpService, IncomingRequest, McpResponseBody, Service};
 
+use trunkline_console::Console;
 use trunkline_hub::UserLogins;
 
 use super::gateway::Gateway;
@@ -102,6 +104,9 @@ impl HealthProbes {
     }
 }
 
+/// The response of a page beside the endpoint: one type, so that requests of the endpoint itself stay unboxed.
+type OtherPage = Pin<Box<dyn Future<Output = Response<McpResponseBody>> + Send>>;
+
 /// The MCP endpoint together with the probes.
 #[derive(Clone, Debug)]
 pub(super) struct EndpointWithProbes {
@@ -109,6 +114,8 @@ pub(super) struct EndpointWithProbes {
     pub(super) probes: HealthProbes,
     /// The pages on which users of a hub log in to its servers.
     pub(super) logins: Option<UserLogins>,
+    /// The web console, on the loopback.
+    pub(super) console: Option<Console>,
 }
 
 impl Service for EndpointWithProbes {
@@ -118,9 +125,13 @@ impl Service for EndpointWithProbes {
         let path = request.uri().path();
         if let Some(logins) = self.logins.clone().filter(|_| UserLogins::serves_path(path)) {
             let endpoint = self.endpoint.clone();
-            return Either::Right(Either::Left(Box::pin(
-                async move { logins.respond(&endpoint, request).await },
-            )));
+            let response: OtherPage = Box::pin(async move { logins.respond(&endpoint, request).await });
+            return Either::Right(Either::Left(response));
+        }
+        if let Some(console) = self.console.clone().filter(|_| Console::serves_path(path)) {
+            let endpoint = self.endpoint.clone();
+            let response: OtherPage = Box::pin(async move { console.respond(&endpoint, request).await });
+            return Either::Right(Either::Left(response));
         }
         if !self.probes.serves_path(path) {
             return Either::Left(self.endpoint.respond(request));
@@ -132,18 +143,23 @@ impl Service for EndpointWithProbes {
     }
 }
 
-/// The probes alone, on an address of their own.
+/// The probes and the console, on an address of their own.
 #[derive(Clone, Debug)]
-pub(super) struct ProbesOnly {
+pub(super) struct AdminService {
     /// Serves nothing here, but knows which hosts and origins may ask, and who off the loopback.
     pub(super) guard: HttpService,
     pub(super) probes: HealthProbes,
+    /// The web console, which authenticates by itself; off the loopback only where there are users.
+    pub(super) console: Option<Console>,
 }
 
-impl Service for ProbesOnly {
+impl Service for AdminService {
     type Body = McpResponseBody;
 
     async fn respond(&self, request: IncomingRequest) -> Response<McpResponseBody> {
+        if let Some(console) = self.console.as_ref().filter(|_| Console::serves_path(request.uri().path())) {
+            return Box::pin(console.respond(&self.guard, request)).await;
+        }
         let (parts, _) = request.into_request().into_parts();
         if let Some(refused) = self.guard.refuse_unauthorized(&parts).await {
             return refused;

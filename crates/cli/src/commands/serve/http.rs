@@ -15,9 +15,11 @@ use trunkline_server::http::{
 use super::PreparedService;
 use super::auth::InboundAuth;
 use super::banner::Banner;
+use super::console::HubConsole;
 use super::gateway::SessionSource;
 use super::health::{
-    EndpointWithProbes, HealthProbes, LIVENESS_PATH, METRICS_PATH, ProbeAudience, ProbesOnly, READINESS_PATH,
+    AdminService, EndpointWithProbes, HealthProbes, LIVENESS_PATH, METRICS_PATH, ProbeAudience,
+    READINESS_PATH,
 };
 use super::options::HttpArgs;
 use super::secret_files::SecretFiles;
@@ -59,7 +61,9 @@ pub(super) async fn serve(
         HttpServerOptions { authenticator, protected_resource, tls, ..http_options(args, address.ip()) };
     session_store::attach_sessions(serving.store.as_ref(), &mut options);
     set_page_origin(serving, &options);
-    let admin = bind_admin(args, has_auth, host, probes(ProbeAudience::Operators), &options).await?;
+    let console = HubConsole::new(serving);
+    let on_admin = AdminPages { probes: probes(ProbeAudience::Operators), console: &console };
+    let admin = bind_admin(args, has_auth, host, on_admin, &options).await?;
     let warning = options.warning(address.ip());
     let secrets = SecretFiles::new(args, tokens, table, &options, host, serving.store.as_ref());
     let endpoint = host.http_service(options);
@@ -70,9 +74,10 @@ pub(super) async fn serve(
         endpoint: endpoint.clone(),
         probes: probes(probe_audience(args, has_auth, address.ip())),
         logins: serving.logins.clone(),
+        console: console.on_main(address, !args.tls.is_empty()),
     };
     publish_address(args, port_file.as_ref(), address)?;
-    announce(serving, address, has_auth, warning);
+    announce(serving, address, has_auth, warning, &console);
     let keeping = serving.start_backend().await;
     let drained = tokio::select! {
         never = shutdown.handle_signals(signals, args.drain_delay, || serving.begin_shutdown()) => match never {},
@@ -204,7 +209,7 @@ async fn bind_admin(
     args: &HttpArgs,
     has_auth: bool,
     host: &Host,
-    probes: HealthProbes,
+    pages: AdminPages<'_>,
     endpoint: &HttpServerOptions,
 ) -> Result<Option<AdminListener>, CliFailure> {
     let Some(wanted) = &args.admin else { return Ok(None) };
@@ -223,13 +228,21 @@ async fn bind_admin(
     }
     let scheme = if options.tls.is_some() { "https" } else { "http" };
     tracing::info!("metrics on {scheme}://{address}/metrics");
+    let console = pages.console.on_admin(address, has_auth, options.tls.is_some());
+    let probes = pages.probes;
     let guard = host.http_service(options);
-    Ok(Some(AdminListener { listener, service: ProbesOnly { guard, probes } }))
+    Ok(Some(AdminListener { listener, service: AdminService { guard, probes, console } }))
+}
+
+/// What the `--admin` address serves.
+struct AdminPages<'a> {
+    probes: HealthProbes,
+    console: &'a HubConsole,
 }
 
 struct AdminListener {
     listener: TcpListener,
-    service: ProbesOnly,
+    service: AdminService,
 }
 
 /// Serves the probes alone, for as long as the server itself.
@@ -290,7 +303,13 @@ fn origin_of(url: &str) -> String {
     url.get(..end.unwrap_or(url.len())).unwrap_or(url).to_owned()
 }
 
-fn announce(serving: &PreparedService<'_>, address: SocketAddr, has_auth: bool, warning: Option<&str>) {
+fn announce(
+    serving: &PreparedService<'_>,
+    address: SocketAddr,
+    has_auth: bool,
+    warning: Option<&str>,
+    console: &HubConsole,
+) {
     let http = &serving.edge.http;
     let builtin = &*serving.description;
     let banner = Banner {
@@ -304,6 +323,7 @@ fn announce(serving: &PreparedService<'_>, address: SocketAddr, has_auth: bool, 
     if let Some(gateway) = serving.gateway() {
         gateway.set_url(banner.url(), address);
     }
+    console.set_endpoint(&banner.url());
     if let Some(logins) = &serving.logins {
         // Unless the public address is known.
         logins.set_base_url(&origin_of(&banner.url()));
@@ -312,6 +332,9 @@ fn announce(serving: &PreparedService<'_>, address: SocketAddr, has_auth: bool, 
         tracing::info!(url = banner.url(), builtin, "ready");
     } else {
         print_stderr(&banner.to_string());
+        if let Some(link) = console.make_link() {
+            print_stderr(&format!("Console, opens once:\n  {link}\n\n"));
+        }
     }
     if http.state_key.is_empty() {
         tracing::debug!("no --state-key: calls that wait for input do not survive a restart");

@@ -8,6 +8,7 @@
 mod auth;
 mod backend;
 mod banner;
+mod console;
 mod descriptors;
 mod excluded_server;
 mod gateway;
@@ -75,6 +76,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), CliFailure> {
             backend: Some(&backend),
             logins: backend.gateway().map(|gateway| gateway.logins().clone()),
             store,
+            has_console: !args.no_console,
             ..PreparedService::new(&args.edge, backend.description(), host, metrics, shutdown)
         };
         let served = tokio::select! {
@@ -158,6 +160,8 @@ pub(crate) struct PreparedService<'a> {
     /// Tasks to start once the endpoint listens.
     backend: Option<&'a ServeBackend>,
     store: Option<OpenedStore>,
+    /// Whether the web console is served.
+    has_console: bool,
 }
 
 impl<'a> PreparedService<'a> {
@@ -169,7 +173,17 @@ impl<'a> PreparedService<'a> {
         metrics: Metrics,
         shutdown: ProcessShutdown,
     ) -> Self {
-        Self { edge, description, host, metrics, shutdown, logins: None, backend: None, store: None }
+        Self {
+            edge,
+            description,
+            host,
+            metrics,
+            shutdown,
+            logins: None,
+            backend: None,
+            store: None,
+            has_console: false,
+        }
     }
 
     /// Serves the pages on which users of a hub log in to its servers.

@@ -63,6 +63,9 @@ pub(crate) struct ServeArgs {
     /// [default: derived from the config file]
     #[arg(verbatim_doc_comment, long, value_name = "PATH")]
     pub(super) admin_socket: Option<PathBuf>,
+    /// Do not serve the web console
+    #[arg(long)]
+    pub(super) no_console: bool,
     /// Append a line of JSON to this file for each call
     #[arg(long, value_name = "FILE")]
     pub(super) audit: Option<PathBuf>,

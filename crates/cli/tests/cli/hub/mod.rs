@@ -2,6 +2,7 @@
 
 mod admin;
 mod audit;
+mod console;
 mod hostile_texts;
 mod invalid_config;
 mod programs;

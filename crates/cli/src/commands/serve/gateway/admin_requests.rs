@@ -50,6 +50,7 @@ impl Gateway {
             AdminRequest::Sessions => self.list_sessions().await,
             AdminRequest::EndSession { session } => self.end_session(&session).await,
             AdminRequest::Login { server } => self.make_login_link(&server).await,
+            AdminRequest::ConsoleLink { read_only } => self.make_console_link(read_only),
             AdminRequest::AwaitLogin { link } => self.await_login(&link).await,
             AdminRequest::ReloadTokens { server } => done(self.reload_tokens(&server).await),
             AdminRequest::RevokeUser { user, server } => self.revoke_user(&user, server.as_deref()).await,
@@ -107,6 +108,7 @@ fn server_name(request: &AdminRequest) -> Option<&str> {
         | AdminRequest::Reload
         | AdminRequest::Sessions
         | AdminRequest::EndSession { .. }
+        | AdminRequest::ConsoleLink { .. }
         | AdminRequest::AwaitLogin { .. } => None,
         AdminRequest::RevokeUser { server, .. } => server.as_deref(),
         AdminRequest::Enable { server }

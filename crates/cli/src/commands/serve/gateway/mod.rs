@@ -5,6 +5,7 @@ mod admin;
 mod admin_requests;
 mod config_watcher;
 mod connector;
+mod console_servers;
 mod listing;
 #[cfg(unix)]
 mod login_requests;
@@ -23,6 +24,7 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 use trunkline_config::ServerConfig;
+use trunkline_console::Console;
 use trunkline_hub::{
     AccessDecision, ApplyReport, Hub, HubLimits, HubOptions, UpstreamConnectionState, UpstreamStatus,
     UserLogins,
@@ -77,6 +79,8 @@ struct GatewayInner {
     /// The links that were made for the user of this machine.
     #[cfg(unix)]
     login_links: login_requests::LocalLinks,
+    /// The web console, if it is served.
+    console: OnceLock<Console>,
     /// Where calls are noted down, if anywhere.
     audit: OnceLock<AuditLog>,
     /// Whether standard error carries JSON lines and so nothing else.
@@ -130,6 +134,7 @@ impl Gateway {
             sessions: OnceLock::new(),
             #[cfg(unix)]
             login_links: login_requests::LocalLinks::default(),
+            console: OnceLock::new(),
             audit: OnceLock::new(),
             stderr_is_json: args.edge.log.stderr_is_json(),
             trust_mode: args.trust_mode(),
@@ -180,6 +185,12 @@ impl Gateway {
     pub(super) fn set_sessions(&self, sessions: SessionSource) {
         // A hub is served in one way only.
         let _ = self.inner.sessions.set(sessions);
+    }
+
+    /// Sets the web console, for links that are requested later.
+    pub(super) fn set_console(&self, console: Console) {
+        // There is one for as long as the hub.
+        let _ = self.inner.console.set(console);
     }
 
     /// Notes where calls are noted down.

@@ -1,0 +1,277 @@
+use std::pin::Pin;
+
+use bytes::{Bytes, BytesMut};
+use http::header::{AUTHORIZATION, COOKIE, HeaderName, SET_COOKIE};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
+use http_body::Body as _;
+use serde::Deserialize;
+use serde_json::json;
+use trunkline_hub::events::{EventViewer, HubEvents};
+use trunkline_server::http::{HttpService, McpResponseBody, RequestBody};
+use trunkline_server::session::Principal;
+
+use crate::console::{Console, ConsoleSource, cookie_name};
+use crate::event_lines::EventLinesBody;
+use crate::limits::{BODY_TIMEOUT, MAX_BODY_BYTES, SESSION_IDLE};
+use crate::origin::{ConsoleScheme, is_cross_site};
+use crate::report::ConsoleReport;
+use crate::responses::{json_response, refusal, response};
+use crate::sessions::{ConsoleRole, ConsoleSession, SessionSecrets};
+
+/// The header with the token that the page keeps in memory.
+const HEADER_TOKEN: HeaderName = HeaderName::from_static("x-trunkline-console");
+
+const FILE_NAME: HeaderName = HeaderName::from_static("x-file-name");
+
+/// A request to the API; its origin was checked before.
+pub(crate) struct ApiRequest<'a> {
+    pub(crate) console: &'a Console,
+    pub(crate) guard: &'a HttpService,
+    pub(crate) parts: &'a Parts,
+}
+
+/// What a page proves to begin a session.
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum SessionProof {
+    /// The token of a one-time link.
+    Token(String),
+    /// An access token of the hub.
+    Bearer(String),
+}
+
+/// A request for a link.
+#[derive(Deserialize)]
+struct LinkRequest {
+    role: ConsoleRole,
+}
+
+impl ApiRequest<'_> {
+    pub(crate) async fn respond(&self, route: &str, body: RequestBody) -> Response<McpResponseBody> {
+        if is_cross_site(&self.parts.headers) {
+            return refusal(StatusCode::FORBIDDEN, "the request is not one of the console's own page");
+        }
+        if (&self.parts.method, route) == (&Method::POST, "session") {
+            return self.begin_session(body).await;
+        }
+        let Some(session) = self.session() else {
+            return refusal(
+                StatusCode::UNAUTHORIZED,
+                "the request has no session; open a link of `trunkline console`",
+            );
+        };
+        match (&self.parts.method, route) {
+            (&Method::GET, "hub") => self.report(&session),
+            (&Method::GET, "events") => self.events(session),
+            (&Method::GET, "record") => self.record(),
+            (&Method::POST, "links") => self.make_link(&session, body).await,
+            (&Method::DELETE, "session") => self.end_session(),
+            (_, "hub" | "events" | "record" | "links" | "session") => {
+                refusal(StatusCode::METHOD_NOT_ALLOWED, "this is not possible here")
+            }
+            _ => refusal(StatusCode::NOT_FOUND, "there is no such route"),
+        }
+    }
+
+    /// Returns the session of the request, by its cookie and its header token.
+    fn session(&self) -> Option<ConsoleSession> {
+        let token = self.parts.headers.get(HEADER_TOKEN)?.to_str().ok()?;
+        self.console.inner.sessions.find(self.cookie()?, token)
+    }
+
+    fn cookie(&self) -> Option<&str> {
+        find_cookie(&self.parts.headers, &cookie_name(self.parts))
+    }
+
+    /// Exchanges a proof for a session.
+    async fn begin_session(&self, body: RequestBody) -> Response<McpResponseBody> {
+        let Some(proof) = read_json(body).await else {
+            return refusal(StatusCode::BAD_REQUEST, "the body is not a token");
+        };
+        let begun = match proof {
+            SessionProof::Token(token) => {
+                let role = self.console.inner.links.take(&token);
+                role.and_then(|role| self.console.inner.sessions.begin(role, EventViewer::Operator, None))
+            }
+            SessionProof::Bearer(token) => self.sign_in(&token).await,
+        };
+        match begun {
+            Some(secrets) => self.session_response(&secrets),
+            None => {
+                tracing::warn!("the console refused a link or an access token");
+                refusal(
+                    StatusCode::UNAUTHORIZED,
+                    "the link was opened before, has expired, or is not of this hub",
+                )
+            }
+        }
+    }
+
+    /// Begins a session of the user of an access token, who sees its own calls and changes nothing.
+    async fn sign_in(&self, token: &str) -> Option<SessionSecrets> {
+        let mut value = HeaderValue::try_from(format!("Bearer {}", token.trim())).ok()?;
+        value.set_sensitive(true);
+        let mut parts = self.parts.clone();
+        parts.headers = HeaderMap::from_iter([(AUTHORIZATION, value)]);
+        let sender = self.guard.authenticate(&parts).await.ok()?;
+        // Where nothing is authenticated, every token is accepted, and proves nothing.
+        let Principal::Named(_) = &sender.principal else { return None };
+        let viewer = EventViewer::Principal(sender.principal);
+        self.console.inner.sessions.begin(ConsoleRole::Viewer, viewer, sender.grant)
+    }
+
+    fn session_response(&self, secrets: &SessionSecrets) -> Response<McpResponseBody> {
+        let mut response = json_response(&json!({ "header_token": secrets.header_token }));
+        let secure = if self.console.scheme() == ConsoleScheme::Https { "; Secure" } else { "" };
+        let cookie = format!(
+            "{}={}; Path=/console; Max-Age={}; HttpOnly; SameSite=Strict{secure}",
+            cookie_name(self.parts),
+            secrets.cookie,
+            SESSION_IDLE.as_secs()
+        );
+        if let Ok(mut value) = HeaderValue::try_from(cookie) {
+            value.set_sensitive(true);
+            response.headers_mut().insert(SET_COOKIE, value);
+        }
+        response
+    }
+
+    fn end_session(&self) -> Response<McpResponseBody> {
+        if let Some(cookie) = self.cookie() {
+            self.console.inner.sessions.end(cookie);
+        }
+        json_response(&json!({}))
+    }
+
+    fn report(&self, session: &ConsoleSession) -> Response<McpResponseBody> {
+        let inner = &self.console.inner;
+        // Reasons and commands of servers are for those who run the hub.
+        let servers = match session.viewer {
+            EventViewer::Operator => inner.options.reports.servers(),
+            EventViewer::Principal(_) => Vec::new(),
+        };
+        json_response(&ConsoleReport {
+            version: inner.options.version,
+            endpoint: inner.endpoint.get().map_or("", String::as_str),
+            role: session.role,
+            live: matches!(inner.options.source, ConsoleSource::Live(_)),
+            servers,
+        })
+    }
+
+    /// Streams the events, from the oldest that is kept or after the one with the number `after`.
+    fn events(&self, session: ConsoleSession) -> Response<McpResponseBody> {
+        let inner = &self.console.inner;
+        let ConsoleSource::Live(events) = &inner.options.source else {
+            return refusal(StatusCode::NOT_FOUND, "this console shows a record file");
+        };
+        let Some(after) = self.after(events) else {
+            return refusal(StatusCode::BAD_REQUEST, "`after` is not a number");
+        };
+        let Some(permit) = inner.streams.admit() else {
+            return refusal(StatusCode::SERVICE_UNAVAILABLE, "too many pages are open");
+        };
+        let subscription = events.subscribe(session.viewer.clone(), Some(after));
+        let lines = EventLinesBody::new(subscription, session, inner.options.shutdown.clone(), permit);
+        response(StatusCode::OK, "application/x-ndjson", McpResponseBody::streaming(lines))
+    }
+
+    fn after(&self, events: &HubEvents) -> Option<u64> {
+        match self.parts.uri.query() {
+            None => Some(events.oldest()),
+            Some(query) => query.strip_prefix("after=")?.parse().ok(),
+        }
+    }
+
+    fn record(&self) -> Response<McpResponseBody> {
+        let ConsoleSource::Record { name, content } = &self.console.inner.options.source else {
+            return refusal(StatusCode::NOT_FOUND, "this console shows a hub");
+        };
+        let body = McpResponseBody::whole(content.clone());
+        let mut response = response(StatusCode::OK, "application/x-ndjson", body);
+        if let Ok(name) = HeaderValue::try_from(percent_encoded(name)) {
+            response.headers_mut().insert(FILE_NAME, name);
+        }
+        response
+    }
+
+    /// Makes a link for another browser of this machine.
+    async fn make_link(&self, session: &ConsoleSession, body: RequestBody) -> Response<McpResponseBody> {
+        if session.role != ConsoleRole::Operator {
+            return refusal(StatusCode::FORBIDDEN, "this session is read-only");
+        }
+        let Some(LinkRequest { role }) = read_json(body).await else {
+            return refusal(StatusCode::BAD_REQUEST, "the body names no role");
+        };
+        match self.console.make_link(role) {
+            Some(url) => json_response(&json!({ "url": url })),
+            None => refusal(StatusCode::SERVICE_UNAVAILABLE, "no link can be made"),
+        }
+    }
+}
+
+/// Finds a cookie; `None` if there is none, or more than one.
+fn find_cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let texts = headers.get_all(COOKIE).iter().filter_map(|header| header.to_str().ok());
+    let mut found = texts
+        .flat_map(|text| text.split(';'))
+        .filter_map(|pair| pair.trim().strip_prefix(name)?.strip_prefix('='));
+    match (found.next(), found.next()) {
+        (Some(value), None) => Some(value),
+        _ => None,
+    }
+}
+
+/// Reads a body of JSON; `None` if it is too long, too slow, or something else.
+async fn read_json<T: for<'de> Deserialize<'de>>(mut body: RequestBody) -> Option<T> {
+    let mut read = BytesMut::new();
+    let reading = async {
+        while let Some(frame) = std::future::poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
+            let data = frame.ok()?.into_data().ok()?;
+            if read.len() + data.len() > MAX_BODY_BYTES {
+                return None;
+            }
+            read.extend_from_slice(&data);
+        }
+        Some(read.freeze())
+    };
+    let read: Bytes = tokio::time::timeout(BODY_TIMEOUT, reading).await.ok()??;
+    serde_json::from_slice(&read).ok()
+}
+
+/// Encodes a file name for a header.
+fn percent_encoded(name: &str) -> String {
+    use std::fmt::Write as _;
+    name.bytes().fold(String::new(), |mut text, byte| {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_') {
+            text.push(char::from(byte));
+        } else {
+            let _ = write!(text, "%{byte:02X}");
+        }
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cookie_is_found_by_its_whole_name_and_only_once() {
+        for (cookies, expected) in [
+            ("trunkline_console_1=a", Some("a")),
+            ("x=1; trunkline_console_1=a; y=2", Some("a")),
+            ("trunkline_console_12=a", None),
+            ("trunkline_console_1=a; trunkline_console_1=b", None),
+        ] {
+            let headers = HeaderMap::from_iter([(COOKIE, HeaderValue::from_static(cookies))]);
+            assert_eq!(find_cookie(&headers, "trunkline_console_1"), expected, "{cookies}");
+        }
+    }
+
+    #[test]
+    fn file_names_are_encoded_for_a_header() {
+        assert_eq!(percent_encoded("a b\u{e9}\r\n.jsonl"), "a%20b%C3%A9%0D%0A.jsonl");
+    }
+}

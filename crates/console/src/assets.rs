@@ -1,0 +1,107 @@
+//! The files of the page, embedded in the program.
+
+use bytes::Bytes;
+
+/// A file of the page.
+#[derive(Debug)]
+pub(crate) struct PageAsset {
+    name: &'static str,
+    pub(crate) content_type: &'static str,
+    content: &'static [u8],
+}
+
+impl PageAsset {
+    /// Finds the file of a path below that of the console.
+    pub(crate) fn find(name: &str) -> Option<&'static Self> {
+        let name = if name.is_empty() { "index.html" } else { name };
+        ASSETS.iter().find(|asset| asset.name == name)
+    }
+
+    pub(crate) fn content(&self) -> Bytes {
+        Bytes::from_static(self.content)
+    }
+}
+
+macro_rules! assets {
+    ($($name:literal: $content_type:expr),* $(,)?) => {
+        &[$(PageAsset { name: $name, content_type: $content_type, content: include_bytes!(concat!("../page/", $name)) }),*]
+    };
+}
+
+const HTML: &str = "text/html; charset=utf-8";
+const CSS: &str = "text/css; charset=utf-8";
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+const SVG: &str = "image/svg+xml";
+
+const ASSETS: &[PageAsset] = assets! {
+    "index.html": HTML,
+    "style.css": CSS,
+    "icon.svg": SVG,
+    "call_list.js": SCRIPT,
+    "copy.js": SCRIPT,
+    "detail.js": SCRIPT,
+    "diff.js": SCRIPT,
+    "dom.js": SCRIPT,
+    "filter.js": SCRIPT,
+    "format.js": SCRIPT,
+    "grid.js": SCRIPT,
+    "json_view.js": SCRIPT,
+    "keys.js": SCRIPT,
+    "main.js": SCRIPT,
+    "note_list.js": SCRIPT,
+    "overview.js": SCRIPT,
+    "pairs.js": SCRIPT,
+    "record.js": SCRIPT,
+    "session.js": SCRIPT,
+    "store.js": SCRIPT,
+    "stream.js": SCRIPT,
+    "theme.js": SCRIPT,
+};
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn every_file_of_the_page_is_embedded() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("page");
+        let files =
+            std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        // The types are for the checker alone.
+        let files: BTreeSet<String> =
+            files.filter(|name| !name.ends_with(".d.ts") && name != "tsconfig.json").collect();
+        let embedded: BTreeSet<String> = ASSETS.iter().map(|asset| asset.name.to_owned()).collect();
+        assert_eq!(embedded, files);
+    }
+
+    #[test]
+    fn page_loads_nothing_from_elsewhere_and_has_no_inline_code() {
+        for asset in ASSETS {
+            let text = std::str::from_utf8(asset.content).unwrap();
+            let text = text.replace("http://www.w3.org/2000/svg", "");
+            assert!(!text.contains("http:") && !text.contains("https:"), "{}", asset.name);
+            for forbidden in [
+                "innerHTML",
+                "outerHTML",
+                "insertAdjacentHTML",
+                "document.write",
+                "eval(",
+                "Function(",
+                "@import url",
+            ] {
+                assert!(!text.contains(forbidden), "{} has {forbidden}", asset.name);
+            }
+            if asset.content_type == HTML {
+                let handler = |word: &&str| word.starts_with("on") && word.contains('=');
+                assert_eq!(text.split_whitespace().find(handler), None);
+                assert!(
+                    !text.contains("style=") && !text.contains("<style") && !text.contains("javascript:")
+                );
+                assert_eq!(text.matches("<script").count(), 1);
+            }
+        }
+    }
+}

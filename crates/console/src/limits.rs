@@ -1,0 +1,30 @@
+//! What the console holds at most. `docs/limits.md` lists each.
+
+use std::time::Duration;
+
+/// The links that were made and not yet opened; beyond it the oldest is dropped.
+pub const MAX_LINKS: usize = 16;
+
+/// How long a link can be opened.
+pub const LINK_LIFETIME: Duration = Duration::from_secs(60 * 60);
+
+/// The sessions; beyond it the one that was used least recently ends.
+pub const MAX_SESSIONS: usize = 32;
+
+/// How long a session lasts without a request.
+pub const SESSION_IDLE: Duration = Duration::from_secs(12 * 60 * 60);
+
+/// The event streams of all sessions; a further one is refused.
+pub const MAX_STREAMS: usize = 32;
+
+/// The body of a request to the API.
+pub const MAX_BODY_BYTES: usize = 16 * 1024;
+
+/// How long a body may take to arrive.
+pub const BODY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The events that are written to a page at once, in bytes; one event may be larger.
+pub const CHUNK_BYTES: usize = 64 * 1024;
+
+/// How often a silent stream gets a blank line, by which the page recognizes a dead connection.
+pub const KEEP_ALIVE: Duration = Duration::from_secs(15);

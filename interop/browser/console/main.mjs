@@ -1,0 +1,39 @@
+// The console in the browsers of Debian: `node main.mjs TRUNKLINE EVERYTHING_SERVER FOLDER_FOR_PICTURES PAGE [BROWSER]`.
+
+import { checkCalls, checkCopies, checkHostileTexts, checkNotifications, checkRecords } from "./calls.mjs";
+import { Hub } from "./hub.mjs";
+import { launch } from "./page.mjs";
+import { pageSize } from "./size.mjs";
+import { takePictures } from "./pictures.mjs";
+import { checkReconnection, checkRate } from "./stream.mjs";
+import { checkAccess, checkReload } from "./access.mjs";
+
+const [trunkline, server, pictures, source, only] = process.argv.slice(2);
+const CHECKS = [checkCalls, checkCopies, checkNotifications, checkHostileTexts, checkRecords, checkReload, checkAccess, checkReconnection, checkRate];
+
+console.log(pageSize(source));
+let failed = 0;
+for (const name of ["chromium", "firefox"].filter((name) => !only || name === only)) {
+  const hub = await Hub.start(trunkline, server);
+  const browser = await launch(name);
+  for (const check of CHECKS) {
+    const started = performance.now();
+    try {
+      const figures = await check({ browser, hub, name, pictures });
+      console.log(`${name} ${check.name}: passed in ${((performance.now() - started) / 1000).toFixed(1)} s${figures ? `; ${figures}` : ""}`);
+    } catch (error) {
+      failed += 1;
+      console.log(`${name} ${check.name}: FAILED: ${error.stack}`);
+    }
+    // An open page holds one of the few connections that a browser makes to a host.
+    for (const page of (await browser.pages()).slice(1)) await page.close();
+  }
+  if (name === "chromium") await takePictures({ browser, hub, pictures });
+  await browser.close();
+  const code = await hub.stop();
+  if (code !== 0) {
+    failed += 1;
+    console.log(`the hub ended with ${code}:\n${hub.log}`);
+  }
+}
+process.exitCode = failed === 0 ? 0 : 1;

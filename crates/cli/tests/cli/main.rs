@@ -46,6 +46,8 @@ mod metrics;
 #[cfg(test)]
 mod process;
 #[cfg(test)]
+mod redis_cost;
+#[cfg(test)]
 mod redis_store;
 #[cfg(test)]
 mod request_tracing;

@@ -9,7 +9,7 @@ use crate::session_store::{StoreFolder, StoredSession, event_id, kill, refused};
 
 #[path = "../../../store-redis/tests/redis/server.rs"]
 #[expect(dead_code, reason = "these tests start one server of the simplest kind")]
-mod server;
+pub(crate) mod server;
 
 use self::server::{RedisProcess, free_port};
 

@@ -4,10 +4,10 @@ use std::net::SocketAddr;
 
 use serde_json::{Value, json};
 
-use crate::bare_client::{RawConnection, post, request, send};
-use crate::messages::{call, initialize, initialized, modern};
+use crate::bare_client::{HttpReply, RawConnection, post, request, send};
+use crate::messages::{call, initialize, initialized, legacy, modern};
 use crate::process::{RunningCommand, file, folder};
-use crate::session_store::{StoreFolder, StoredSession, kill};
+use crate::session_store::{StoreFolder, StoredSession, event_id, kill};
 
 const TRUNKLINE: &str = env!("CARGO_BIN_EXE_trunkline");
 
@@ -61,6 +61,79 @@ fn portable_call_waiting_for_input_goes_on_after_a_restart_and_a_live_one_ends_w
     let refused = retry(&live);
     let message = refused["error"]["message"].as_str().unwrap_or_else(|| panic!("{refused}"));
     assert!(message.contains("start") && message.contains("again"), "{message}");
+}
+
+#[test]
+fn principals_never_reach_each_others_sessions_cached_or_stored() {
+    let place = StoreFolder::new("restarted_principals");
+    let lines = "ann ann-token-0123456789\nbob bob-token-0123456789\n";
+    let tokens = format!("bearer:{}", file(&place.folder, "tokens", lines, 0o600));
+    let args = ["--no-config", "--auth", &tokens];
+    let names = ["ann", "bob"];
+    let authorization = |name: &str| format!("Bearer {name}-token-0123456789");
+    let request_as = |address: SocketAddr, name: &str, start: &str, session: &str, more: &[(&str, &str)]| {
+        let authorization = authorization(name);
+        let own = [
+            ("Authorization", &*authorization),
+            ("Mcp-Session-Id", session),
+            ("MCP-Protocol-Version", "2025-11-25"),
+        ];
+        let ping = legacy(9, "ping", json!({})).to_string();
+        let body = if start.starts_with("POST") { &*ping } else { "" };
+        send(address, start, &[&own, more].concat(), body)
+    };
+    let (running, address) = place.serve(&args);
+    let sessions = names.map(|name| {
+        let authorization = authorization(name);
+        let opened = post(address, &initialize(), &[("Authorization", &authorization)]);
+        let id = opened.header("mcp-session-id").unwrap().to_owned();
+        let headers =
+            [("Authorization", &*authorization), ("Mcp-Session-Id", &*id), ("Accept", "text/event-stream")];
+        let mut stream = RawConnection::open(address);
+        stream.write(&request(address, "GET /mcp", &headers, ""));
+        let event = event_id(&mut stream);
+        (id, event)
+    });
+    let streams = names.map(|name| {
+        let authorization = authorization(name);
+        let headers = [("Authorization", &*authorization), ("Accept", "text/event-stream")];
+        let mut stream = RawConnection::open(address);
+        stream.write(&request(address, "GET /sse", &headers, ""));
+        let seen = stream.read_until("\n\n");
+        (seen.lines().find_map(|line| line.strip_prefix("data: ")).unwrap().to_owned(), stream)
+    });
+    // At first the sessions are in the memory of the process, and after a restart in the file alone.
+    let check = |address: SocketAddr| {
+        for ((other, (id, event)), (messages, _)) in names.iter().rev().zip(&sessions).zip(&streams) {
+            let resumed = [("Last-Event-ID", event.as_str()), ("Accept", "text/event-stream")];
+            let stream = [("Accept", "text/event-stream")];
+            for (start, more) in [
+                ("POST /mcp", &[][..]),
+                ("GET /mcp", &stream),
+                ("GET /mcp", &resumed),
+                ("DELETE /mcp", &[]),
+                (&*format!("POST {messages}"), &[]),
+            ] {
+                let reply: HttpReply = request_as(address, other, start, id, more);
+                assert_eq!(reply.status, 404, "{start} by {other}: {reply:?}");
+            }
+        }
+    };
+    check(address);
+    for (name, (messages, _)) in names.iter().zip(&streams) {
+        // The own stream takes the message without a session id in the header.
+        let authorization = authorization(name);
+        let own = [("Authorization", &*authorization)];
+        let ping = legacy(9, "ping", json!({})).to_string();
+        assert_eq!(send(address, &format!("POST {messages}"), &own, &ping).status, 202, "{name}");
+    }
+    kill(running);
+    let (_running, address) = place.serve(&args);
+    check(address);
+    for (name, (id, _)) in names.iter().zip(&sessions) {
+        assert_eq!(request_as(address, name, "POST /mcp", id, &[]).status, 200, "{name}");
+    }
+    check(address);
 }
 
 #[test]

@@ -17,18 +17,18 @@ use crate::values::{parse_duration, parse_size};
 
 /// Record what goes through the running hub
 #[derive(Debug, Args)]
-#[command(after_help = "Records messages on both sides of the hub, calls, clients, and states and logs of\n\
-servers, with secrets masked, until Ctrl-C. See `docs/record.md` for the format.\n\n\
+#[command(after_help = "Records messages on both sides of the hub, calls, clients, and states and logs\n\
+of servers, with secrets masked, until Ctrl-C. The format: `docs/record.md`.\n\n\
 Examples:\n  trunkline record -o session.jsonl\n  trunkline record --for 10m -o session.jsonl\n  \
 trunkline record | jq -c 'select(.kind == \"call_ended\")'")]
 pub(crate) struct RecordArgs {
-    /// File to write, only readable by you [default: stdout]
+    /// File to write, mode 0600 [default: stdout]
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     output: Option<PathBuf>,
     /// Stop after this time
     #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
     time: Option<Duration>,
-    /// Stop before the file is larger than this
+    /// Maximum size of the file
     #[arg(long, value_name = "BYTES", value_parser = parse_size, default_value = "256MiB")]
     max_size: usize,
     #[command(flatten)]

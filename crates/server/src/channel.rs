@@ -118,7 +118,6 @@ impl<C: Channel> ChannelServer<C> {
         let stopping = Box::pin(core.shutdown.watch_stopping());
         let unread = Some(core.write_budget.backlog());
         // The peer of our pipes has started this process, or was started by it, in the same environment.
-        let is_pipe = principal == Principal::Process;
         let env = if principal == Principal::Process { core.env.process() } else { Env::default() };
         Self {
             core,
@@ -130,7 +129,7 @@ impl<C: Channel> ChannelServer<C> {
             channel,
             session: None,
             listed: None,
-            transport_kind: if is_pipe { SessionTransport::Stdio } else { SessionTransport::Channel },
+            transport_kind: SessionTransport::Channel,
             state_id: None,
             subscription: None,
             calls: SelectAll::new(),

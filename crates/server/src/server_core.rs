@@ -21,7 +21,7 @@ use crate::limits::ServerLimits;
 use crate::metrics::{CallTimer, MetricOutcome, Metrics};
 use crate::party::ClientParty;
 use crate::request_memory;
-use crate::shutdown::Shutdown;
+use crate::shutdown::{DrainPolicy, Shutdown};
 use crate::state::StateStores;
 use crate::wire_tap::ClientWireObserver;
 
@@ -133,8 +133,12 @@ impl ServerCore {
     ///
     /// # Errors
     /// [`Refusal::TOO_MANY`] or [`Refusal::SHUTTING_DOWN`].
-    pub(crate) fn admit_call(self: &Arc<Self>, party: ClientParty) -> Result<AdmittedCall, Refusal> {
-        if self.shutdown.is_draining() {
+    pub(crate) fn admit_call(
+        self: &Arc<Self>,
+        party: ClientParty,
+        policy: DrainPolicy,
+    ) -> Result<AdmittedCall, Refusal> {
+        if self.shutdown.refuses_calls(policy) {
             return Err(Refusal::SHUTTING_DOWN);
         }
         let mut guard = AdmittedCall { core: self.clone(), party, timing: None, permit: None };

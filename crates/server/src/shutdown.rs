@@ -7,8 +7,9 @@ use trunkline_http1::server::DrainSignal;
 
 /// Shuts a server down: first gracefully, then at once.
 ///
-/// Clones share one state. Draining ends subscriptions and standalone streams and accepts nothing new, while running
-/// calls may finish; stopping ends those too.
+/// Clones share one state. Draining ends subscriptions and standalone streams, and accepts no new connections and no new
+/// calls on channels, while running calls may finish; stopping ends those too. A request that still arrives on an open HTTP
+/// connection is served.
 #[derive(Clone, Debug, Default)]
 pub struct Shutdown {
     state: Arc<ShutdownState>,
@@ -19,6 +20,16 @@ struct ShutdownState {
     phase: AtomicU8,
     draining: Arc<Notify>,
     stopping: Arc<Notify>,
+}
+
+/// What a draining server does with a new call, which depends on its transport.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DrainPolicy {
+    /// Refuses it: a channel ends after the calls that run, and its client knows which were answered.
+    Refuse,
+    /// Serves it: a balancer that sent it over an open HTTP connection could not know that the server drains, and may not
+    /// send it elsewhere. Its connection closes behind the response.
+    Serve,
 }
 
 const DRAINING: u8 = 1;
@@ -51,6 +62,14 @@ impl Shutdown {
     /// Reports whether the server must stop at once.
     pub fn is_stopping(&self) -> bool {
         self.state.phase.load(Ordering::SeqCst) >= STOPPING
+    }
+
+    /// Reports whether a new call of a transport with this policy is refused.
+    pub(crate) fn refuses_calls(&self, policy: DrainPolicy) -> bool {
+        match policy {
+            DrainPolicy::Refuse => self.is_draining(),
+            DrainPolicy::Serve => self.is_stopping(),
+        }
     }
 
     /// Waits until draining begins.

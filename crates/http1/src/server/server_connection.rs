@@ -140,9 +140,16 @@ impl<S: Service, P: Clone + Send + Sync + 'static, D: DrainSignal> ServerConnect
     /// The connection broke, or the body of a response did.
     pub async fn serve<K: ServerStream>(mut self, socket: K) -> io::Result<()> {
         let mut io = Box::new(ConnectionIo::new(socket));
+        let mut has_yielded = false;
         loop {
             let head = match poll_fn(|cx| self.poll_head(cx, &mut io)).await {
                 Ok(Some(head)) => head,
+                // What arrived before the drain may not be known to be readable yet: the runtime looks first.
+                Ok(None) if io.is_idle() && self.shutdown.is_draining() && !has_yielded => {
+                    has_yielded = true;
+                    tokio::task::yield_now().await;
+                    continue;
+                }
                 Ok(None) => return close(&mut io).await,
                 Err(wrong) => return refuse(&mut io, wrong).await,
             };

@@ -11,6 +11,7 @@ use super::backpressure::QueuedCalls;
 use crate::access_grant::AccessGrant;
 use crate::edge::legacy::{SessionTransport, TransportCapabilities};
 use crate::env::Env;
+use crate::shutdown::DrainPolicy;
 
 /// Settings for an owner that drives the channel itself, as part of something larger.
 impl<C: Channel> ChannelServer<C> {
@@ -35,7 +36,12 @@ impl<C: Channel> ChannelServer<C> {
     /// Describes the transport: a channel carries requests in both directions, and its variables are those of its
     /// session.
     pub(super) fn transport(&self) -> TransportCapabilities {
-        TransportCapabilities { server_requests: true, env: Env::NONE, grant: self.grant.clone() }
+        TransportCapabilities {
+            server_requests: true,
+            while_draining: DrainPolicy::Refuse,
+            env: Env::NONE,
+            grant: self.grant.clone(),
+        }
     }
 
     /// Sets what operators see as the transport of the session.

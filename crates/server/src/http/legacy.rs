@@ -27,6 +27,7 @@ use crate::edge::{MessageStart, RenderedResponse};
 use crate::env::Env;
 use crate::revocation::RevocationSignal;
 use crate::server_core::now;
+use crate::shutdown::DrainPolicy;
 use crate::wire_tap::ObservedClient;
 
 impl HttpServiceInner {
@@ -39,7 +40,7 @@ impl HttpServiceInner {
         env: Env,
         address: Option<IpAddr>,
     ) -> HttpResult {
-        if self.core.shutdown.is_draining() {
+        if self.core.shutdown.refuses_calls(DrainPolicy::Serve) {
             return Err((Refusal::SHUTTING_DOWN, Some(request.id.clone())));
         }
         let opened = match legacy::accept_handshake(&self.core, request, sender.identity()) {
@@ -154,15 +155,20 @@ impl HttpServiceInner {
         }
         let env = self.env(head).map_err(fail)?;
         let session = self.session(headers, principal).await.map_err(fail)?;
-        if self.core.shutdown.is_draining() {
-            return Err(fail(Refusal::SHUTTING_DOWN));
-        }
-        session.state().replace_env(env);
         let last = match headers.last_event_id {
             HeaderOccurrence::Absent => None,
             HeaderOccurrence::Once(value) => Some(std::str::from_utf8(value).ok().and_then(EventId::parse)),
             HeaderOccurrence::Repeated => Some(None),
         };
+        // The stream of a call ends with it, so it may still be resumed; a standalone stream would end at once.
+        let policy = match &last {
+            Some(Some(last)) if !is_standalone(last.stream) => DrainPolicy::Serve,
+            _ => DrainPolicy::Refuse,
+        };
+        if self.core.shutdown.refuses_calls(policy) {
+            return Err(fail(Refusal::SHUTTING_DOWN));
+        }
+        session.state().replace_env(env);
         match last {
             None => self.open_standalone(&session).await.map_err(fail),
             Some(last) => {

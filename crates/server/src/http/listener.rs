@@ -189,6 +189,8 @@ async fn drain(
         core.idle().await;
         while connections.join_next().await.is_some() {}
         endpoint.inner.web_sockets.wait_closed().await;
+        // The client of a call that began meanwhile may have disconnected.
+        core.idle().await;
     };
     let outcome = tokio::select! {
         () = finished => DrainOutcome::Cleanly,

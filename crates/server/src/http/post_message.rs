@@ -27,6 +27,7 @@ use crate::edge::legacy::TransportCapabilities;
 use crate::edge::{CallEvent, RenderedResponse};
 use crate::env::Env;
 use crate::party::ClientParty;
+use crate::shutdown::DrainPolicy;
 
 /// The call that a posted message begins, or else the future of its response.
 ///
@@ -61,7 +62,12 @@ impl PostMessage<'_> {
 
     fn transport_capabilities(&self, env: Env) -> TransportCapabilities {
         let server_requests = self.headers.accepts().stream;
-        TransportCapabilities { server_requests, env, grant: self.sender.grant.clone() }
+        TransportCapabilities {
+            server_requests,
+            while_draining: DrainPolicy::Serve,
+            env,
+            grant: self.sender.grant.clone(),
+        }
     }
 }
 

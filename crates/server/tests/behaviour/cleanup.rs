@@ -18,9 +18,9 @@ use trunkline_server::{
 use crate::support::{Client, LiveCount, ModernRequest, Peer, legacy, legacy_tool, note, settle};
 
 /// A server with subscriptions that can be counted.
-struct CountedServer {
-    server: ServerHandle,
-    changes: ChangePublisher,
+pub(crate) struct CountedServer {
+    pub(crate) server: ServerHandle,
+    pub(crate) changes: ChangePublisher,
 }
 
 impl Handler for CountedServer {

@@ -408,14 +408,20 @@ async fn input_request_sent_before_draining_can_still_be_answered() {
     settle().await;
     assert_eq!(client.post(&response(&over_http, accept(true))).await.status, 202);
     assert_eq!(tool_text(&stream.answer().await), "true");
-    let refused = client.post(&legacy_tool(2, "confirm")).await;
-    assert_eq!(refused.status, 503);
+    let mut stream = client.post(&legacy_tool(2, "confirm")).await;
+    let question = stream.message().await.unwrap();
+    assert_eq!(client.post(&response(&question, accept(true))).await.status, 202);
+    assert_eq!(tool_text(&stream.answer().await), "true", "a request on an open connection is served");
 
     peer.send(&legacy_tool(2, "confirm")).await;
-    assert_eq!(code(&peer.receive().await), -32603, "nothing new begins");
+    assert_eq!(code(&peer.receive().await), -32603, "nothing new begins on a channel");
     peer.send(&response(&over_channel, accept(true))).await;
     assert_eq!(tool_text(&peer.receive().await), "true");
     assert_eq!(peer.try_receive().await, None, "the channel ends with its last call");
+
+    host.shutdown().stop();
+    assert_eq!(client.post(&legacy_tool(3, "confirm")).await.status, 503);
+    assert_eq!(client.post(&ModernRequest::tool("confirm").value()).await.status, 503);
 }
 
 #[tokio::test(start_paused = true)]

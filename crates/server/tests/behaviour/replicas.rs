@@ -10,9 +10,11 @@ use trunkline_server::session::{
     SessionRecord, SessionStore, StoreError, StoreReply, StreamEvent, Timestamp,
 };
 use trunkline_server::{
-    Confirm, Context, Host, HostOptions, Resource, Server, ServerHandle, StateKeys, Tool, ToolError, ask,
+    ChangePublisher, Confirm, Context, Host, HostOptions, Resource, Server, ServerChange, ServerHandle,
+    StateKeys, Tool, ToolError, ask,
 };
 
+use crate::cleanup::CountedServer;
 use crate::input_rounds::accept;
 use crate::support::{
     Client, LiveCount, ModernRequest, code, legacy, legacy_tool, note, questions, response, settle, tool_text,
@@ -309,6 +311,36 @@ async fn changes_reach_each_listener_once_from_any_replica() {
     // Everything has come once: the next message is that of the last change.
     replicas.members[0].handle.notify_updated("test://a");
     assert_eq!(streams[0].message().await.unwrap()["method"], "notifications/resources/updated");
+}
+
+#[tokio::test(start_paused = true)]
+async fn changed_list_is_notified_to_a_client_that_listed_through_another_replica() {
+    let network = MemoryBusNetwork::new(BusLimits::default());
+    let sessions = CommonSessions(Arc::new(MemorySessions::new(SessionLimits::default())));
+    let replicas = [(); 2].map(|()| {
+        let changes = ChangePublisher::default();
+        let server = server(&LiveCount::default()).handle().unwrap();
+        let handler = CountedServer { server, changes: changes.clone() };
+        let bus = Some(Arc::new(network.join().unwrap()) as Arc<_>);
+        let host = Host::new(handler, HostOptions { bus, ..HostOptions::default() }).unwrap();
+        let service = host.http_service(HttpServerOptions {
+            sessions: Some(Arc::new(sessions.clone())),
+            ..HttpServerOptions::default()
+        });
+        (host, service, changes)
+    });
+    let [(_, opened_at, changes), (_, listed_at, _)] = &replicas;
+    let client = Client::of(opened_at).initialized("2025-06-18").await;
+    let mut moved = client.clone();
+    moved.service = listed_at.clone();
+    assert_eq!(moved.post(&legacy(1, "tools/list", json!({}))).await.status, 200);
+    let mut stream = client.get().await;
+    // The replica of the stream notifies only of lists that it knows the client to have in an older version.
+    changes.publish_outdated(&ServerChange::Tools, |_, shown| Some(shown));
+    settle().await;
+    changes.publish(&ServerChange::Prompts);
+    let first = stream.message().await.unwrap();
+    assert_eq!(first["method"], "notifications/tools/list_changed");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,4 +1,4 @@
-//! Shutdown: running calls may finish, streams are ended, and new requests are refused.
+//! Shutdown: running calls may finish, streams are ended, and requests on open connections are served.
 
 use std::time::{Duration, Instant};
 
@@ -31,7 +31,7 @@ async fn standing(service: &Service, session: &str) -> Connection {
 }
 
 #[tokio::test]
-async fn draining_finishes_running_calls_ends_streams_and_refuses_new_calls() {
+async fn draining_finishes_running_calls_ends_streams_and_closes_idle_connections() {
     let service = Service::start().await;
     let session = service.session(raw_http::LEGACY).await;
     let mut listen = listening(&service).await;
@@ -50,13 +50,52 @@ async fn draining_finishes_running_calls_ends_streams_and_refuses_new_calls() {
     assert!(last.contains("retry: "), "told when to come back: {last}");
     eventually("the listener is closed", || std::net::TcpStream::connect(service.address).is_err()).await;
     kept.send(&raw_http::modern("tools/call", "echo", &raw_http::echo(3, "after"))).await;
-    let late = kept.reply_or_end().await;
-    assert!(late.is_none_or(|reply| reply.status == 503), "a call after the end began");
+    assert!(kept.reply_or_end().await.is_none(), "an idle connection was closed");
     assert_eq!(service.host.load().0, 1, "the call still runs");
 
     service.gate.add_permits(1);
     let answer = running.reply().await;
     assert_eq!(answer.json()["result"]["content"][0]["text"], "waited");
+    assert_eq!(service.drained().await, DrainOutcome::Cleanly);
+}
+
+#[tokio::test]
+async fn request_read_on_an_open_connection_while_draining_is_served() {
+    let service = Service::start().await;
+    let session = service.session(raw_http::LEGACY).await;
+    let echo = raw_http::legacy_call(2, "echo", &json!({ "message": "after" }));
+    let requests = [
+        raw_http::modern("tools/call", "echo", &raw_http::echo(1, "after")),
+        raw_http::legacy(&session, &echo),
+        raw_http::post(&[], raw_http::initialize(raw_http::LEGACY).as_bytes()),
+    ];
+    let get = raw_http::bare("GET", &[("Mcp-Session-Id", &session)]);
+    let listen = raw_http::modern("subscriptions/listen", "-", &raw_http::listen(3));
+    let mut begun = Vec::new();
+    for request in requests.iter().chain([&get, &listen]) {
+        let mut kept = service.connect().await;
+        kept.send(&raw_http::modern("tools/call", "echo", &raw_http::echo(4, "before"))).await;
+        assert_eq!(kept.reply().await.status, 200);
+        // The connection is not idle any more, so it stays open for the rest.
+        kept.send(&request[..20]).await;
+        begun.push((kept, &request[20..]));
+    }
+    service.host.shutdown().drain();
+    eventually("the listener is closed", || std::net::TcpStream::connect(service.address).is_err()).await;
+    let mut replies = Vec::new();
+    for (mut kept, rest) in begun {
+        kept.send(rest).await;
+        replies.push(kept.reply().await);
+        kept.ended().await;
+    }
+    for reply in &replies {
+        assert_eq!(reply.header("connection"), Some("close"), "{reply:?}");
+    }
+    let statuses: Vec<_> = replies.iter().map(|reply| reply.status).collect();
+    assert_eq!(statuses, [200, 200, 200, 503, 503], "only streams that would stay open are refused");
+    for reply in &replies[..2] {
+        assert_eq!(reply.json()["result"]["content"][0]["text"], "after");
+    }
     assert_eq!(service.drained().await, DrainOutcome::Cleanly);
 }
 

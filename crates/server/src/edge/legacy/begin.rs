@@ -17,11 +17,14 @@ use crate::call::{CallScope, CallState, Context, ExecutingCall, HandlerOutcome, 
 use crate::change::{ChangeSubscriber, SubscriptionFilter};
 use crate::env::Env;
 use crate::server_core::ServerCore;
+use crate::shutdown::DrainPolicy;
 
 /// The transport of a message, as far as its calls depend on it.
 pub(crate) struct TransportCapabilities {
     /// Whether it can carry the server's own requests too.
     pub(crate) server_requests: bool,
+    /// What becomes of its calls while the server drains.
+    pub(crate) while_draining: DrainPolicy,
     /// The variables that came with the message itself; without any, those of the session apply.
     pub(crate) env: Env,
     /// What the credential of the message grants.
@@ -212,7 +215,7 @@ fn begin_call(
     if !session.announce_call(&request.id) {
         return Err(id_in_use());
     }
-    let mut in_flight = core.admit_call(session.party().clone())?;
+    let mut in_flight = core.admit_call(session.party().clone(), transport.while_draining)?;
     in_flight.start_timer(method, &request.params, session.revision());
     let mut caller = session.caller(&request.id, meta::progress_token(request.params.meta.as_ref()));
     if !transport.env.is_empty() {
@@ -321,7 +324,12 @@ mod tests {
             core,
             session,
             message(&call),
-            &TransportCapabilities { server_requests: true, env: Env::NONE, grant: None },
+            &TransportCapabilities {
+                server_requests: true,
+                while_draining: DrainPolicy::Refuse,
+                env: Env::NONE,
+                grant: None,
+            },
         ) {
             MessageStart::Call(exchange) => exchange,
             MessageStart::Response(answer) => panic!("answered with {}", answer.message),

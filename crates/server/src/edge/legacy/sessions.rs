@@ -66,6 +66,10 @@ impl LegacySessions {
         let record = self.create(record, address, now).await?;
         tracing::info!(session = %id.short(), revision = %record.revision, "session opened");
         let state = SessionState::new(&self.core, &record, env, None);
+        if self.link().is_some() {
+            // Its client may list through another process, which this one is not notified of.
+            state.shown_lists.mark_all_shown();
+        }
         let session = LiveSession::new(record, state, now).with_address(address);
         let session = session.observed_by(self.core.observer.as_ref(), "http");
         let session = session.saved_in(self.store.clone(), self.link(), None);

@@ -32,6 +32,7 @@ use crate::input_round::{ResumedContent, SealedContinuation, StateBinding, param
 use crate::metrics::{MetricOutcome, process};
 use crate::party::ClientParty;
 use crate::server_core::{ServerCore, now};
+use crate::shutdown::DrainPolicy;
 use crate::wire_tap::ObservedClient;
 
 /// The origin of a request, which is not part of its message.
@@ -177,7 +178,9 @@ fn begin_call(
     admitted: ValidatedRequest,
     RequestOrigin { principal, connection, remote_address, transport, env, grant }: RequestOrigin,
 ) -> Result<MessageStart, Refusal> {
-    let mut in_flight = core.admit_call(ClientParty::new(&principal, remote_address))?;
+    // A connection that outlives the request is a channel.
+    let policy = if connection.is_some() { DrainPolicy::Refuse } else { DrainPolicy::Serve };
+    let mut in_flight = core.admit_call(ClientParty::new(&principal, remote_address), policy)?;
     let Request { id, params, .. } = request;
     let caller = Caller {
         principal: principal.clone(),

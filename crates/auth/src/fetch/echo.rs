@@ -45,7 +45,7 @@ impl SentSecrets {
         Self(secrets.into_iter().map(Secret::new).collect())
     }
 
-    /// Removes them from the body of a response, unless it is the response that has asked-for tokens.
+    /// Removes them from the body of a response, unless it is the response that has the requested tokens.
     pub(super) fn remove_from(&self, status: StatusCode, body: Bytes) -> Bytes {
         if self.0.is_empty() {
             return body;

@@ -78,7 +78,7 @@ pub(crate) use self::caller_profile::{CallerDetails, CallerProfile};
 pub(crate) use self::connection::{ConnectionLease, InputTurn};
 pub(crate) use self::connection_scope::ConnectionScope;
 pub(crate) use self::input::InputSet;
-use self::lifecycle::{ConnectBlock, LifecycleEvent};
+use self::lifecycle::LifecycleEvent;
 pub(crate) use self::list_set::ListSet;
 pub(crate) use self::listing_key::ListingKey;
 pub(crate) use self::listing_memory::ListingMemory;
@@ -190,21 +190,8 @@ impl Upstream {
             owner;
         let limits = &options.limits;
         let bounds = ListingBounds { server: limits.listing_bytes, all: limits.all_listing_bytes };
-        let mut state = UpstreamState::new(
-            config.enabled,
-            ListingShare::new(listing_memory, config.name.clone(), bounds),
-        );
-        if let Some(stored) = stored {
-            state.restore(stored);
-        }
-        if let Some(before) = before {
-            let mut before_state = before.lock();
-            state.inherit(&mut before_state);
-            if before.config.load().enabled == config.enabled {
-                // A manual toggle stays in effect until `enabled` changes in the configuration.
-                state.is_enabled = before_state.is_enabled;
-            }
-        }
+        let share = ListingShare::new(listing_memory, config.name.clone(), bounds);
+        let state = Self::initial_state(&config, share, before, stored);
         let upstream = Arc::new(Self {
             in_process: options.connector.in_process(&config),
             message_memory: before
@@ -240,6 +227,27 @@ impl Upstream {
         let supervisor = supervisor::spawn(&upstream);
         upstream.tasks.lock().push(supervisor);
         upstream
+    }
+
+    fn initial_state(
+        config: &ServerConfig,
+        share: ListingShare,
+        before: Option<&Arc<Self>>,
+        stored: Option<&StoredServer>,
+    ) -> UpstreamState {
+        let mut state = UpstreamState::new(config.enabled, share);
+        if let Some(stored) = stored {
+            state.restore(stored);
+        }
+        if let Some(before) = before {
+            let mut before_state = before.lock();
+            state.inherit(&mut before_state);
+            if before.config.load().enabled == config.enabled {
+                // A manual toggle stays in effect until `enabled` changes in the configuration.
+                state.is_enabled = before_state.is_enabled;
+            }
+        }
+        state
     }
 
     pub(crate) fn name(&self) -> &ServerName {
@@ -403,41 +411,6 @@ impl Upstream {
     /// Returns why it is not connected, if that is known.
     pub(crate) fn failure(&self) -> Option<UpstreamFailure> {
         self.lock().lifecycle().failure().cloned()
-    }
-
-    /// Returns the status of the server.
-    pub(crate) fn status(&self) -> UpstreamStatus {
-        let (state, now) = (self.lock(), Instant::now());
-        let listing = state.listings.union().unwrap_or_default();
-        let known = state.known_server.as_deref();
-        UpstreamStatus {
-            name: self.name.clone(),
-            state: state.connection_state(),
-            reason: match state.lifecycle().failure() {
-                Some(failure) => Some(failure.reason.clone()),
-                None => self.last_call_error.load().as_deref().cloned(),
-            },
-            retry_in: match state.lifecycle().connect_block(now) {
-                Some(ConnectBlock::RetryIn(wait, _)) => Some(wait),
-                Some(ConnectBlock::NeedsAuth(_)) | None => None,
-            },
-            required: self.config.load().required,
-            revision: known.map(|known| known.revision),
-            identity: known.and_then(|known| known.identity.clone()),
-            capabilities: known
-                .filter(|known| !known.transport.is_empty())
-                .map(|known| known.capabilities.clone()),
-            transport: known.map(|known| known.transport).filter(|transport| !transport.is_empty()),
-            tools: listing.tools.len(),
-            prompts: listing.prompts.len(),
-            resources: listing.resources.len(),
-            skipped: listing.skipped.to_vec(),
-            repaired: listing.repaired.to_vec(),
-            connections: state.connections.len(),
-            calls: state.connections.iter().map(|connection| connection.call_count()).sum(),
-            waiting: self.wait_list.len(),
-            starts: state.starts,
-        }
     }
 
     /// Returns what the program of the newest connection printed outside of the protocol.

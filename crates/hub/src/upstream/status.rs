@@ -1,6 +1,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use tokio::time::Instant;
 use trunkline_auth::authorizer::AuthorizationError;
 use trunkline_client::{Error, ServerInfo, SupportedEras};
 use trunkline_config::{ServerLocation, ServerName};
@@ -9,7 +10,9 @@ use trunkline_protocol::model::{Implementation, ServerCapabilities};
 use trunkline_protocol::{Era, Revision, shorten};
 use trunkline_server::UpstreamItem;
 
+use super::Upstream;
 use super::bounded_text::bounded_reason;
+use super::lifecycle::ConnectBlock;
 use crate::registry::MAX_INSTRUCTIONS_CHARS;
 
 /// The connection state of a server.
@@ -332,6 +335,43 @@ impl fmt::Display for UpstreamUnavailable {
             Self::Disabled => f.write_str("it is disabled"),
             Self::Disconnected => f.write_str("it was disconnected manually"),
             Self::Removed => f.write_str("it is no longer configured"),
+        }
+    }
+}
+
+impl Upstream {
+    /// Returns the status of the server.
+    pub(crate) fn status(&self) -> UpstreamStatus {
+        let (state, now) = (self.lock(), Instant::now());
+        let listing = state.listings.union().unwrap_or_default();
+        let known = state.known_server.as_deref();
+        UpstreamStatus {
+            name: self.name.clone(),
+            state: state.connection_state(),
+            reason: match state.lifecycle().failure() {
+                Some(failure) => Some(failure.reason.clone()),
+                None => self.last_call_error.load().as_deref().cloned(),
+            },
+            retry_in: match state.lifecycle().connect_block(now) {
+                Some(ConnectBlock::RetryIn(wait, _)) => Some(wait),
+                Some(ConnectBlock::NeedsAuth(_)) | None => None,
+            },
+            required: self.config.load().required,
+            revision: known.map(|known| known.revision),
+            identity: known.and_then(|known| known.identity.clone()),
+            capabilities: known
+                .filter(|known| !known.transport.is_empty())
+                .map(|known| known.capabilities.clone()),
+            transport: known.map(|known| known.transport).filter(|transport| !transport.is_empty()),
+            tools: listing.tools.len(),
+            prompts: listing.prompts.len(),
+            resources: listing.resources.len(),
+            skipped: listing.skipped.to_vec(),
+            repaired: listing.repaired.to_vec(),
+            connections: state.connections.len(),
+            calls: state.connections.iter().map(|connection| connection.call_count()).sum(),
+            waiting: self.wait_list.len(),
+            starts: state.starts,
         }
     }
 }

@@ -81,7 +81,7 @@ async fn streams_of_a_revoked_opaque_token_end_after_one_introspection() {
         streams.push(open_stream(&fixture, &bearer, &session).await);
     }
     let before = second.requests("/introspect");
-    second.wait_for_requests("/introspect", before + 3).await;
+    within(second.wait_for_requests("/introspect", before + 3)).await;
     fixture.service.parts.add(Tool::new("another").run(async || "")).unwrap();
     for stream in &mut streams {
         assert!(within(stream.message()).await.is_some(), "the token is active");
@@ -103,10 +103,10 @@ async fn streams_outlive_a_short_outage_of_the_introspection_endpoint() {
     let mut stream = open_stream(&fixture, &bearer, &session).await;
     second.set_down(true);
     let before = second.requests("/introspect");
-    second.wait_for_requests("/introspect", before + 2).await;
+    within(second.wait_for_requests("/introspect", before + 2)).await;
     second.set_down(false);
     let before = second.requests("/introspect");
-    second.wait_for_requests("/introspect", before + 2).await;
+    within(second.wait_for_requests("/introspect", before + 2)).await;
     fixture.service.parts.add(Tool::new("another").run(async || "")).unwrap();
     assert!(within(stream.message()).await.is_some(), "it went on");
     second.set_down(true);

@@ -41,7 +41,12 @@ pub struct AccessGrant {
     pub expires_at: Option<SystemTime>,
     /// The signal that the credential was revoked: streams and calls that were begun with it end then.
     pub revocation: Option<RevocationSignal>,
+    /// Checks the credential again and again while a stream of it is open; `None` if its end is known otherwise.
+    pub(crate) recheck: Option<RecheckFn>,
 }
+
+/// Begins to check a credential again and again; the future is ready once it is not valid any more.
+pub(crate) type RecheckFn = Arc<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
 
 impl AccessGrant {
     /// Makes a grant without scopes that never ends.
@@ -113,12 +118,16 @@ impl AccessGrant {
     /// Returns the end of a grant as a future, which is ready at once for one that has ended; `None` for one that never
     /// ends.
     pub(crate) fn end(grant: Option<&Arc<Self>>) -> Option<BoxFuture<'static, ()>> {
-        let grant = grant.filter(|grant| grant.expires_at.is_some() || grant.revocation.is_some())?.clone();
+        let ends = |grant: &&Arc<Self>| {
+            grant.expires_at.is_some() || grant.revocation.is_some() || grant.recheck.is_some()
+        };
+        let grant = grant.filter(ends)?.clone();
         Some(Box::pin(async move {
             tokio::select! {
                 biased;
                 () = revoked(grant.revocation.as_ref()) => {}
                 () = expired(grant.expires_at) => {}
+                () = invalid(grant.recheck.as_ref()) => {}
             }
         }))
     }
@@ -127,6 +136,13 @@ impl AccessGrant {
 async fn revoked(signal: Option<&RevocationSignal>) {
     match signal {
         Some(signal) => signal.revoked().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn invalid(recheck: Option<&RecheckFn>) {
+    match recheck {
+        Some(recheck) => recheck().await,
         None => std::future::pending().await,
     }
 }
@@ -154,6 +170,7 @@ impl fmt::Debug for AccessGrant {
             .field("is_key_bound", &self.is_key_bound)
             .field("expires_at", &self.expires_at)
             .field("revocation", &self.revocation)
+            .field("is_rechecked", &self.recheck.is_some())
             .finish()
     }
 }

@@ -259,6 +259,7 @@ impl SentGrant {
             is_key_bound: self.is_key_bound,
             expires_at: self.expires_at.and_then(expires),
             revocation: None,
+            recheck: None,
         }
     }
 }

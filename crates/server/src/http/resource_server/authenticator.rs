@@ -1,11 +1,13 @@
 use std::cell::RefCell;
 use std::fmt;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http::request::Parts;
+use parking_lot::Mutex;
+use tokio::time::Instant;
 use trunkline_auth::access_token::{
     CacheableToken, RecentTokens, TokenDigest, TokenError, TokenSource, VerifiedTokens,
 };
@@ -17,6 +19,7 @@ use super::dpop::{DPOP_NONCE, DpopMode, ProofChecker};
 use super::error::ResourceServerError;
 use super::options::ResourceServerOptions;
 use super::state::{IssuerState, ResourceServerState};
+use super::token_recheck::TokenRecheck;
 use super::verified_token::VerifiedToken;
 use crate::call::BoxFuture;
 use crate::http::auth::{
@@ -45,13 +48,15 @@ pub struct ResourceServer {
     inner: Arc<ResourceServerInner>,
 }
 
-struct ResourceServerInner {
+pub(super) struct ResourceServerInner {
     state: ArcSwap<ResourceServerState>,
     verified: Arc<VerifiedTokens<Arc<VerifiedToken>>>,
     proofs: ProofChecker,
     /// One is locked while a token is introspected, so that further requests with it wait for the result, and the
     /// issuer has a bounded number of requests at a time.
     introspections: [tokio::sync::Mutex<()>; MAX_INTROSPECTIONS],
+    /// When the issuer that introspects was last found to be unavailable.
+    unavailable_at: Mutex<Option<Instant>>,
 }
 
 /// The most introspections at a time; further requests wait.
@@ -72,7 +77,9 @@ impl ResourceServer {
         let state = ResourceServerState::new(options, None, clearing(&verified))?;
         let introspections = std::array::from_fn(|_| tokio::sync::Mutex::default());
         let state = ArcSwap::from_pointee(state);
-        Ok(Self { inner: Arc::new(ResourceServerInner { state, verified, proofs, introspections }) })
+        let unavailable_at = Mutex::default();
+        let inner = ResourceServerInner { state, verified, proofs, introspections, unavailable_at };
+        Ok(Self { inner: Arc::new(inner) })
     }
 
     /// Replaces the options. Tokens are checked again by the new ones; what was opened with a token of an issuer that is
@@ -117,7 +124,7 @@ impl ResourceServerInner {
         (is_bearer && known.has_required_scopes).then(|| known.sender())
     }
 
-    async fn authenticate(&self, request: &Parts) -> Result<Authenticated, AuthRefusal> {
+    async fn authenticate(self: &Arc<Self>, request: &Parts) -> Result<Authenticated, AuthRefusal> {
         let state = self.state.load_full();
         let Some(presented) = presented_token(request)? else { return Err(missing_token(&state)) };
         let scheme = presented.scheme;
@@ -150,7 +157,7 @@ impl ResourceServerInner {
 
     /// Checks a token, by the cache or by its issuer.
     async fn check(
-        &self,
+        self: &Arc<Self>,
         state: &ResourceServerState,
         token: &str,
     ) -> Result<Arc<VerifiedToken>, IssuerError> {
@@ -166,17 +173,63 @@ impl ResourceServerInner {
         if let Some(known) = self.cached(token, now()) {
             return Ok(known?);
         }
-        let generation = self.verified.generation();
+        self.verify(state, issuer, (token, digest)).await
+    }
+
+    /// Checks a token again for a stream that knows the result of a check at `known`, and returns when the result is from.
+    /// One introspection, or one failure since the stream woke, is enough for all streams that wait here.
+    pub(super) async fn recheck(
+        self: &Arc<Self>,
+        token: &str,
+        known: Instant,
+        woken: Instant,
+    ) -> Result<(Arc<VerifiedToken>, Instant), IssuerError> {
+        let state = self.state.load_full();
+        let issuer = state.issuer_of(token)?;
+        let digest = TokenDigest::of(token);
+        let _turn = match self.introspections.get(digest.shard_of(MAX_INTROSPECTIONS)) {
+            Some(turn) => Some(turn.lock().await),
+            None => None,
+        };
+        if let Some(cached) = self.verified.get(digest, now()) {
+            let cached = cached?;
+            if let Some(checked_at) = cached.checked_at.filter(|checked_at| *checked_at > known) {
+                return Ok((cached, checked_at));
+            }
+        }
+        if self.unavailable_at.lock().is_some_and(|failed| failed >= woken) {
+            return Err(IssuerError::Unavailable { retry_after: Duration::ZERO });
+        }
+        let token = self.verify(&state, issuer, (token, digest)).await?;
+        let checked_at = token.checked_at.unwrap_or(woken);
+        Ok((token, checked_at))
+    }
+
+    /// Has the issuer of a token check it, and stores the result.
+    async fn verify(
+        self: &Arc<Self>,
+        state: &ResourceServerState,
+        issuer: &IssuerState,
+        (token, digest): (&str, TokenDigest),
+    ) -> Result<Arc<VerifiedToken>, IssuerError> {
+        let (generation, introspects) = (self.verified.generation(), issuer.introspects());
         let claims = issuer.client.check(token, now()).await;
-        if let Err(IssuerError::Refused(error)) = &claims
-            && issuer.introspects()
-        {
-            self.verified.insert_refused(digest, *error, generation, now());
+        match &claims {
+            Err(IssuerError::Refused(error)) if introspects => {
+                self.verified.insert_refused(digest, *error, generation, now());
+            }
+            Err(_) if introspects => *self.unavailable_at.lock() = Some(Instant::now()),
+            _ => {}
         }
         let claims = claims?;
         let (rules, revocation) = (&issuer.client.trusted().rules, issuer.revocation.signal());
-        let value = Arc::new(VerifiedToken::new((token, &claims), &state.options, rules, revocation));
-        let source = if issuer.introspects() { TokenSource::Introspection } else { TokenSource::Jwt };
+        let mut value = VerifiedToken::new((token, &claims), &state.options, rules, revocation);
+        if introspects {
+            let interval = state.options.verified_tokens.introspected_age;
+            value = value.rechecked_by(|token| TokenRecheck::new(Arc::downgrade(self), token, interval));
+        }
+        let value = Arc::new(value);
+        let source = if introspects { TokenSource::Introspection } else { TokenSource::Jwt };
         let cached =
             CacheableToken { value: value.clone(), size: token.len(), source, expires: claims.expires };
         self.verified.insert(digest, cached, generation, now());

@@ -12,6 +12,8 @@
 //! - A token that is bound to a key needs a proof of that key: `dpop_proofs_are_checked_with_every_request`.
 //! - Tokens of an issuer that is removed end with it, and so do their streams:
 //!   `removed_issuer_revokes_its_tokens_and_streams`.
+//! - Streams of an introspected token end when its issuer does not report it as active any more:
+//!   `streams_of_a_revoked_opaque_token_end_after_one_introspection`.
 
 mod authenticator;
 mod dpop;
@@ -20,6 +22,7 @@ mod options;
 mod public_uri;
 mod replay_windows;
 mod state;
+mod token_recheck;
 mod verified_token;
 
 pub use self::authenticator::{MAX_INTROSPECTIONS, ResourceServer};

@@ -1,13 +1,15 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use tokio::time::Instant;
 use trunkline_auth::access_token::{AccessTokenClaims, TokenRules};
 use trunkline_protocol::ByteString;
 use trunkline_session::Principal;
 use trunkline_transport::Secret;
 
 use super::options::ResourceServerOptions;
-use crate::access_grant::AccessGrant;
+use super::token_recheck::TokenRecheck;
+use crate::access_grant::{AccessGrant, RecheckFn};
 use crate::http::auth::Authenticated;
 use crate::revocation::RevocationSignal;
 
@@ -20,6 +22,8 @@ pub(super) struct VerifiedToken {
     pub(super) key_thumbprint: Option<ByteString>,
     /// Whether it has the scopes that every request needs.
     pub(super) has_required_scopes: bool,
+    /// When its issuer reported it as active, if it was introspected.
+    pub(super) checked_at: Option<Instant>,
 }
 
 impl VerifiedToken {
@@ -47,7 +51,18 @@ impl VerifiedToken {
             has_required_scopes: options.required_scopes.iter().all(|scope| grant.has_scope(scope)),
             grant: Arc::new(grant),
             key_thumbprint: claims.key_thumbprint.clone(),
+            checked_at: None,
         }
+    }
+
+    /// Sets how the token is checked again while streams of it are open.
+    pub(super) fn rechecked_by(mut self, recheck: impl FnOnce(Secret) -> TokenRecheck) -> Self {
+        let Some(recheck) = self.grant.access_token.clone().map(recheck) else { return self };
+        self.checked_at = Some(recheck.checked_at);
+        let principal = self.principal.clone();
+        let wait: RecheckFn = Arc::new(move || Box::pin(recheck.clone().wait_inactive(principal.clone())));
+        Arc::make_mut(&mut self.grant).recheck = Some(wait);
+        self
     }
 
     pub(super) fn sender(&self) -> Authenticated {

@@ -12,7 +12,7 @@ use trunkline_server::transport::Secret;
 use super::issuer_server::{IssuerKey, IssuerServer, RESOURCE};
 use super::{ResourceFixture, options};
 
-fn credentials() -> IntrospectionCredentials {
+pub(super) fn credentials() -> IntrospectionCredentials {
     IntrospectionCredentials::Basic { client_id: "rs".to_owned(), client_secret: Secret::new("secret") }
 }
 

@@ -1,9 +1,13 @@
 //! What was opened with an access token ends with it, and belongs to its principal.
 
+use std::time::Duration;
+
 use serde_json::json;
-use trunkline_server::http::resource_server::TokenRules;
+use trunkline_server::Tool;
+use trunkline_server::http::resource_server::{TokenRules, TrustedIssuer};
 
 use super::issuer_server::{IssuerServer, seconds_from_now};
+use super::issuers::credentials;
 use super::{ResourceFixture, options};
 use crate::http_client::{EventReader, send, status, to};
 use crate::service::{initialize, request, within};
@@ -30,7 +34,7 @@ async fn open_stream_ends_when_its_access_token_expires() {
     let fixture = ResourceFixture::start(|options, issuer| {
         for trusted in &mut options.issuers {
             trusted.rules = TokenRules::new(issuer.issuer(), [super::RESOURCE]);
-            trusted.rules.skew = std::time::Duration::ZERO;
+            trusted.rules.skew = Duration::ZERO;
         }
     })
     .await;
@@ -46,6 +50,67 @@ async fn open_stream_ends_when_its_access_token_expires() {
             .header("mcp-session-id", &session);
         assert_eq!(status(fixture.service.address, post, &ping).await.0.as_u16(), expected);
     }
+}
+
+const OPAQUE: &str = "opaque-0123456789";
+
+/// Starts a resource server with a second issuer, which introspects a token without an expiry.
+async fn introspecting(introspected_age: Duration) -> (ResourceFixture, IssuerServer) {
+    let second = IssuerServer::start().await;
+    let mut active = second.claims("ann");
+    active.as_object_mut().unwrap().remove("exp");
+    active["active"] = true.into();
+    second.set_introspected(OPAQUE, active);
+    let trusted = TrustedIssuer::introspection(second.rules(), credentials())
+        .at(format!("{}/introspect", second.issuer()));
+    let fixture = ResourceFixture::start(|options, _| {
+        options.issuers.push(trusted);
+        options.verified_tokens.introspected_age = introspected_age;
+    })
+    .await;
+    (fixture, second)
+}
+
+#[tokio::test]
+async fn streams_of_a_revoked_opaque_token_end_after_one_introspection() {
+    let (fixture, second) = introspecting(Duration::from_millis(300)).await;
+    let bearer = format!("Bearer {OPAQUE}");
+    let mut streams = Vec::new();
+    for _ in 0..4 {
+        let session = open_session(&fixture, &bearer).await;
+        streams.push(open_stream(&fixture, &bearer, &session).await);
+    }
+    let before = second.requests("/introspect");
+    within(second.wait_for_requests("/introspect", before + 3)).await;
+    fixture.service.parts.add(Tool::new("another").run(async || "")).unwrap();
+    for stream in &mut streams {
+        assert!(within(stream.message()).await.is_some(), "the token is active");
+    }
+    second.set_introspected(OPAQUE, json!({ "active": false }));
+    let before = second.requests("/introspect");
+    for stream in &mut streams {
+        assert!(within(stream.message()).await.is_none(), "the token was revoked");
+    }
+    let made = second.requests("/introspect") - before;
+    assert!(made <= 1, "{made} introspections for one token");
+}
+
+#[tokio::test]
+async fn streams_outlive_a_short_outage_of_the_introspection_endpoint() {
+    let (fixture, second) = introspecting(Duration::from_millis(600)).await;
+    let bearer = format!("Bearer {OPAQUE}");
+    let session = open_session(&fixture, &bearer).await;
+    let mut stream = open_stream(&fixture, &bearer, &session).await;
+    second.set_down(true);
+    let before = second.requests("/introspect");
+    within(second.wait_for_requests("/introspect", before + 2)).await;
+    second.set_down(false);
+    let before = second.requests("/introspect");
+    within(second.wait_for_requests("/introspect", before + 2)).await;
+    fixture.service.parts.add(Tool::new("another").run(async || "")).unwrap();
+    assert!(within(stream.message()).await.is_some(), "it went on");
+    second.set_down(true);
+    assert!(within(stream.message()).await.is_none(), "it ends in the end");
 }
 
 #[tokio::test]
@@ -88,6 +153,6 @@ async fn removed_issuer_revokes_its_tokens_and_streams() {
     options.static_tokens = Some(fixture.static_tokens.clone());
     fixture.authenticator.replace(options).unwrap();
     assert!(within(stream.message()).await.is_none());
-    fixture.service.parts.add(trunkline_server::Tool::new("another").run(async || "")).unwrap();
+    fixture.service.parts.add(Tool::new("another").run(async || "")).unwrap();
     assert!(within(other.message()).await.is_some(), "the stream of a static token goes on");
 }

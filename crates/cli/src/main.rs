@@ -47,6 +47,7 @@ use std::io::{self, IsTerminal as _};
 use std::process::ExitCode;
 
 use clap::Parser as _;
+use clap::error::{ContextKind, ContextValue};
 
 use self::args::Cli;
 use self::connect::print_stdout;
@@ -70,6 +71,17 @@ fn print_usage(error: &clap::Error) {
     }
 }
 
+/// Names the option for a command that others have: `install` is its own opposite.
+fn with_uninstall_hint(mut error: clap::Error) -> clap::Error {
+    let given = error.get(ContextKind::InvalidSubcommand);
+    if matches!(given, Some(ContextValue::String(given)) if given == "uninstall") {
+        error.insert(ContextKind::SuggestedSubcommand, ContextValue::None);
+        let hint = "remove the hub from a client with `trunkline install CLIENT --uninstall`";
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![hint.into()]));
+    }
+    error
+}
+
 fn main() -> ExitCode {
     let exit = match Cli::try_parse() {
         Ok(cli) => match commands::run(cli.command) {
@@ -80,6 +92,7 @@ fn main() -> ExitCode {
             }
         },
         Err(error) => {
+            let error = with_uninstall_hint(error);
             print_usage(&error);
             if error.use_stderr() { ExitReason::Usage } else { ExitReason::Ok }
         }

@@ -145,6 +145,35 @@ fn clients_without_servers_get_one_and_are_restored_byte_for_byte() {
 }
 
 #[test]
+fn uninstall_removes_a_file_that_install_made_and_that_has_nothing_else() {
+    let home = folder("new_clients");
+    file(&home, "trunkline.toml", "[servers.a]\ncommand = \"x\"\n", 0o600);
+    for (client, path, _) in ALL_CLIENTS {
+        let path = home.join(path);
+        done(&["install", client], &home);
+        let installed = std::fs::read_to_string(&path).unwrap();
+        let shown = done(&["install", client, "--uninstall", "--dry-run"], &home);
+        assert!(shown.ends_with("nothing was written\n") && path.exists(), "{client}: {shown}");
+        let removed = done(&["install", client, "--uninstall"], &home);
+        let wanted = format!("removed {}, which had only `trunkline`\n", path.display());
+        assert!(removed.contains(&wanted) && !path.exists(), "{client}: {removed}");
+        // What a user has written into it stays.
+        let comment = if installed.starts_with('{') { "// Mine.\n" } else { "# Mine.\n\n" };
+        done(&["install", client], &home);
+        std::fs::write(&path, format!("{comment}{installed}")).unwrap();
+        done(&["install", client, "--uninstall"], &home);
+        assert!(std::fs::read_to_string(&path).unwrap().contains("Mine."), "{client}");
+    }
+}
+
+#[test]
+fn unknown_command_uninstall_names_the_option_of_install() {
+    let home = folder("no_uninstall");
+    let run = run_at_home(&["uninstall", "cursor"], &home, &[]);
+    assert!(run.stderr.contains("`trunkline install CLIENT --uninstall`"), "{run:?}");
+}
+
+#[test]
 fn uninstall_removes_the_table_that_install_made_from_a_file_that_has_changed_since() {
     for (client, path, before, comment, after) in [
         ("cursor", ".cursor/mcp.json", "{\n  \"a\": 1\n}\n", "// New.\n", "// New.\n{\n  \"a\": 1\n}\n"),

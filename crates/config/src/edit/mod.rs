@@ -37,6 +37,8 @@ pub struct ConfigEditor {
     container: String,
     /// Whether a file that is made is for its owner alone.
     is_private: bool,
+    /// Whether saving deletes the file.
+    is_deleted: bool,
 }
 
 /// Whether a copy of the old file is left beside the new one.
@@ -55,6 +57,8 @@ pub enum SaveOutcome {
     Unchanged,
     /// The file was written; the copy of the old one is here, if one was made.
     Written(Option<PathBuf>),
+    /// The file, which had nothing but the removed server, was deleted.
+    Deleted,
 }
 
 /// The reason why an edit failed. The file is unchanged.
@@ -121,6 +125,7 @@ impl ConfigEditor {
             file,
             container: "mcpServers".to_owned(),
             is_private: false,
+            is_deleted: false,
         })
     }
 
@@ -133,14 +138,7 @@ impl ConfigEditor {
         if path.symlink_metadata().is_ok() {
             return Self::open(path);
         }
-        let file = ConfigFile::parse(path, "", ConfigVariables::unexpanded())?;
-        Ok(Self {
-            path: path.to_owned(),
-            original: None,
-            file,
-            container: "mcpServers".to_owned(),
-            is_private: false,
-        })
+        Ok(Self { original: None, ..Self::parse(path, "")? })
     }
 
     /// Sets the key under which an `mcp.json` without servers gets its first one; `mcpServers` by default.
@@ -263,7 +261,7 @@ impl ConfigEditor {
         };
         match new.filter(|new| keeps_the_rest(new) && is_meant(new)) {
             Some(new) => {
-                self.file = new;
+                (self.file, self.is_deleted) = (new, false);
                 Ok(())
             }
             None => Err(EditError::UnsupportedLayout { path: self.path.clone(), name: name.to_owned() }),
@@ -296,6 +294,10 @@ impl ConfigEditor {
         let changed = || EditError::Changed { path: self.path.clone() };
         if !self.is_unmodified().map_err(failed)? {
             return Err(changed());
+        }
+        if self.is_deleted {
+            std::fs::remove_file(&self.path).map_err(failed)?;
+            return Ok(SaveOutcome::Deleted);
         }
         if let Some(folder) = self.path.parent().filter(|_| self.original.is_none()) {
             std::fs::create_dir_all(folder).map_err(failed)?;

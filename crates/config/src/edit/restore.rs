@@ -11,7 +11,8 @@ impl ConfigEditor {
     /// Removes a server that [`ConfigEditor::add`] added, with the table that was made for it.
     ///
     /// What the file was before is read from the copies that [`BackupMode::Make`](super::BackupMode::Make) left. If
-    /// nothing else has changed since, the file gets the content of the copy, byte for byte.
+    /// nothing else has changed since, the file gets the content of the copy, byte for byte. A file that was made for the
+    /// server, and has nothing else, is deleted on saving.
     ///
     /// # Errors
     /// There is no server of this name.
@@ -24,6 +25,10 @@ impl ConfigEditor {
         let exact = newest.iter().cloned().chain(earlier).find(is_exact);
         if let Some(exact) = exact {
             self.file = exact.file;
+            return Ok(());
+        }
+        if let Some(empty) = self.before_creation(&server) {
+            (self.file, self.is_deleted) = (empty.file, true);
             return Ok(());
         }
         let within = |root: &ConfigNode| {
@@ -46,6 +51,17 @@ impl ConfigEditor {
             let text = load(&path, MAX_CLIENT_BYTES, FileOrigin::Named).ok()?;
             Some(Self::parse(&self.path, &text).ok()?.container(self.container.clone()))
         })
+    }
+
+    /// Returns the empty file to which the server was added, if this is all that the file has.
+    fn before_creation(&self, server: &ServerConfig) -> Option<Self> {
+        // The target of a link may be in use elsewhere.
+        if self.path.is_symlink() {
+            return None;
+        }
+        let empty = Self::parse(&self.path, "").ok()?.container(self.container.clone());
+        let text = self.original.as_deref()?;
+        (text == self.file.text() && empty.becomes(server, text)).then_some(empty)
     }
 
     /// Reports whether this is the text with a server added.

@@ -2,7 +2,7 @@ use std::path::Path;
 
 use serde_json::json;
 use trunkline_config::find::ClientApp;
-use trunkline_config::{ConfigEditor, ConfigFile, ConfigFormat, ConfigVariables, ServerConfig};
+use trunkline_config::{ConfigEditor, ConfigFile, ConfigFormat, ConfigVariables, SaveOutcome, ServerConfig};
 
 use super::{InstallArgs, InstallChange};
 use crate::connect::print_stdout;
@@ -17,9 +17,13 @@ pub(super) fn print_change(
     client_file: &ConfigFile,
     wanted: Option<&ServerConfig>,
     done: InstallChange,
-    backup: Option<&Path>,
+    saved: &SaveOutcome,
 ) -> Result<(), CliFailure> {
     let path = client_file.path();
+    let backup = match saved {
+        SaveOutcome::Written(backup) => backup.as_deref(),
+        SaveOutcome::Unchanged | SaveOutcome::Deleted => None,
+    };
     if args.file.json {
         let word = match done {
             InstallChange::Added => "added",
@@ -47,6 +51,10 @@ pub(super) fn print_change(
     let copy = backup
         .map(|copy| format!("; the previous version was saved as {}", copy.display()))
         .unwrap_or_default();
+    if *saved == SaveOutcome::Deleted {
+        print_stderr(&format!("removed {file}, which had only `{name}`\nrestart {client} to apply\n"));
+        return Ok(());
+    }
     if done == InstallChange::Removed {
         print_stderr(&format!("removed `{name}` from {file}{copy}\nrestart {client} to apply\n"));
         return Ok(());

@@ -105,11 +105,7 @@ fn install(args: &InstallArgs) -> Result<(), CliFailure> {
     }
     let editor_file = editor.file().clone();
     let saved = if args.dry_run { SaveOutcome::Unchanged } else { editor.save(BackupMode::Make)? };
-    let backup = match saved {
-        SaveOutcome::Written(backup) => backup,
-        SaveOutcome::Unchanged => None,
-    };
-    print_change(args, &editor_file, wanted.as_ref(), done, backup.as_deref())
+    print_change(args, &editor_file, wanted.as_ref(), done, &saved)
 }
 
 /// Trusts the file of the hub, which the client starts without a terminal. At a terminal the user is prompted.

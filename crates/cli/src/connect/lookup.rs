@@ -21,6 +21,14 @@ pub(super) fn look_up(name: &str, file: Option<&Path>) -> Result<FoundServer, Cl
 
 fn unknown_server(name: &str, known: &[String]) -> CliFailure {
     let failure = CliFailure::configuration(format!("no server named `{name}` is configured"));
+    // The name of a tool as the hub lists it.
+    if let Some((server, tool)) = name.split_once("__")
+        && known.iter().any(|known| known == server)
+    {
+        return failure.hint(format!(
+            "for a tool of the running hub, `call --hub {name}`; without one, `call {server} {tool}`"
+        ));
+    }
     if let Some(suggestion) = did_you_mean(name, known.iter().map(String::as_str)) {
         return failure.hint(suggestion);
     }
@@ -41,6 +49,7 @@ mod tests {
         let known = ["github".to_owned(), "files".to_owned()];
         for (name, known, part) in [
             ("githab", &known[..], "did you mean `github`?"),
+            ("files__read", &known, "`call --hub files__read`; without one, `call files read`"),
             ("zzz", &known, "known servers: github, files; `-- zzz` starts"),
             ("zzz", &[], "no configured servers found"),
         ] {

@@ -355,3 +355,20 @@ fn install_reports_in_json_what_it_did() {
         assert_eq!(report["written"], outcome != "unchanged", "{words:?}: {report}");
     }
 }
+
+#[test]
+fn import_that_adds_nothing_does_not_hide_the_mcp_json_of_the_folder() {
+    let home = folder("import_nothing");
+    file(&home, "mcp.json", "{ \"mcpServers\": { \"own\": { \"command\": \"x\" } } }", 0o600);
+    assert!(done(&["import", "--all"], &home).contains("no servers found in any client"));
+    assert!(!home.join("trunkline.toml").exists());
+    assert!(done(&["servers"], &home).contains("own"));
+    std::fs::create_dir(home.join(".cursor")).unwrap();
+    let cursor = "{ \"mcpServers\": { \"other\": { \"command\": \"y\" } } }";
+    file(&home.join(".cursor"), "mcp.json", cursor, 0o600);
+    let note = "trunkline.toml is used instead of mcp.json from now on\n";
+    assert!(done(&["import", "--all"], &home).ends_with(note));
+    std::fs::remove_file(home.join("mcp.json")).unwrap();
+    std::fs::remove_file(home.join("trunkline.toml")).unwrap();
+    assert!(!done(&["import", "--all"], &home).contains(note));
+}

@@ -73,7 +73,11 @@ fn import(args: &ImportArgs) -> Result<(), CliFailure> {
     let only_looks = args.dry_run || (args.client.is_none() && !args.all);
     let imported_count = servers.iter().filter(|server| server.outcome == ImportOutcome::Imported).count();
     let mut is_reloaded = false;
-    if !only_looks && editor.save(BackupMode::Skip)? != SaveOutcome::Unchanged {
+    // An empty trunkline.toml would hide the mcp.json beside it.
+    let is_written = !only_looks && imported_count > 0;
+    let hidden = path.with_file_name("mcp.json");
+    let hides_file = is_written && editor.is_new() && args.file.config.is_none() && hidden.exists();
+    if is_written && editor.save(BackupMode::Skip)? != SaveOutcome::Unchanged {
         let imported = servers.iter().filter(|server| server.outcome == ImportOutcome::Imported);
         trust_written(&path, &imported.map(|server| server.name.as_str()).collect::<Vec<_>>());
         is_reloaded = hub.is_some();
@@ -87,7 +91,7 @@ fn import(args: &ImportArgs) -> Result<(), CliFailure> {
         });
         let problems: Vec<_> = problems.collect();
         let report = json!({
-            "file": path, "imported": if only_looks { 0 } else { imported_count }, "written": !only_looks && imported_count > 0, "servers": servers,
+            "file": path, "imported": if only_looks { 0 } else { imported_count }, "written": is_written, "servers": servers,
             "problems": problems,
         });
         return print_stdout(&format!("{report}\n"));
@@ -100,6 +104,10 @@ fn import(args: &ImportArgs) -> Result<(), CliFailure> {
         "{}\n",
         summary(imported_count, servers.len(), only_looks, args.dry_run, is_reloaded, &path)
     ));
+    if hides_file {
+        let (path, hidden) = (path.display(), hidden.display());
+        print_stderr(&format!("{path} is used instead of {hidden} from now on\n"));
+    }
     Ok(())
 }
 

@@ -59,12 +59,7 @@ fn import(args: &ImportArgs) -> Result<(), CliFailure> {
         return Err(no_servers_failure(client, &unusable)?);
     }
     let mut editor = ConfigEditor::open_or_new(&path)?;
-    let has_secrets = |import: &&ClientImport| {
-        import.file.as_ref().is_ok_and(|file| {
-            file.valid_and_invalid_servers().0.iter().any(|server| !server.literal_secrets().is_empty())
-        })
-    };
-    if found.iter().any(has_secrets) {
+    if found.iter().any(|import| has_secrets(import)) {
         editor = editor.private();
     }
     let hub = args.hub.find(&path)?;
@@ -75,8 +70,7 @@ fn import(args: &ImportArgs) -> Result<(), CliFailure> {
     let mut is_reloaded = false;
     // An empty trunkline.toml would hide the mcp.json beside it.
     let is_written = !only_looks && imported_count > 0;
-    let hidden = path.with_file_name("mcp.json");
-    let hides_file = is_written && editor.is_new() && args.file.config.is_none() && hidden.exists();
+    let hidden = hidden_file(args, &path).filter(|_| is_written && editor.is_new());
     if is_written && editor.save(BackupMode::Skip)? != SaveOutcome::Unchanged {
         let imported = servers.iter().filter(|server| server.outcome == ImportOutcome::Imported);
         trust_written(&path, &imported.map(|server| server.name.as_str()).collect::<Vec<_>>());
@@ -104,11 +98,23 @@ fn import(args: &ImportArgs) -> Result<(), CliFailure> {
         "{}\n",
         summary(imported_count, servers.len(), only_looks, args.dry_run, is_reloaded, &path)
     ));
-    if hides_file {
-        let (path, hidden) = (path.display(), hidden.display());
-        print_stderr(&format!("{path} is used instead of {hidden} from now on\n"));
+    if let Some(hidden) = hidden {
+        print_stderr(&format!("{} is used instead of {} from now on\n", path.display(), hidden.display()));
     }
     Ok(())
+}
+
+/// Reports whether a file of a client has a secret in it.
+fn has_secrets(import: &ClientImport) -> bool {
+    import.file.as_ref().is_ok_and(|file| {
+        file.valid_and_invalid_servers().0.iter().any(|server| !server.literal_secrets().is_empty())
+    })
+}
+
+/// Returns the `mcp.json` that a new file of this folder hides.
+fn hidden_file(args: &ImportArgs, path: &Path) -> Option<PathBuf> {
+    let hidden = path.with_file_name("mcp.json");
+    (args.file.config.is_none() && hidden.exists()).then_some(hidden)
 }
 
 fn is_same_file(one: &Path, other: &Path) -> bool {

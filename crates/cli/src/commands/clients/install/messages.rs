@@ -25,17 +25,7 @@ pub(super) fn print_change(
         SaveOutcome::Unchanged | SaveOutcome::Deleted => None,
     };
     if args.file.json {
-        let word = match done {
-            InstallChange::Added => "added",
-            InstallChange::Replaced => "replaced",
-            InstallChange::Removed => "removed",
-            InstallChange::Unchanged => "unchanged",
-        };
-        let report = json!({
-            "client": args.client.as_str(), "file": path, "name": args.name, "done": word, "backup": backup,
-            "written": !args.dry_run && done != InstallChange::Unchanged,
-        });
-        return print_stdout(&format!("{report}\n"));
+        return print_json(args, path, done, backup);
     }
     let (name, file, client) = (&args.name, path.display(), args.client);
     if done == InstallChange::Unchanged {
@@ -64,6 +54,26 @@ pub(super) fn print_change(
         print_config_notes(args, client_file)?;
     }
     Ok(())
+}
+
+/// Prints the change as JSON.
+fn print_json(
+    args: &InstallArgs,
+    path: &Path,
+    done: InstallChange,
+    backup: Option<&Path>,
+) -> Result<(), CliFailure> {
+    let word = match done {
+        InstallChange::Added => "added",
+        InstallChange::Replaced => "replaced",
+        InstallChange::Removed => "removed",
+        InstallChange::Unchanged => "unchanged",
+    };
+    let report = json!({
+        "client": args.client.as_str(), "file": path, "name": args.name, "done": word, "backup": backup,
+        "written": !args.dry_run && done != InstallChange::Unchanged,
+    });
+    print_stdout(&format!("{report}\n"))
 }
 
 /// Prints notes on the hub's own configuration.

@@ -78,7 +78,8 @@ pub struct HubLimits {
     /// The rounds of one call without an input request, in which the upstream only wants to be polled again. Default
     /// 600.
     pub poll_rounds: u16,
-    /// The events that the [event stream](crate::events) keeps. Default 50,000; beyond it the oldest is dropped.
+    /// The events that the [event stream](crate::events) keeps. Default 50,000; beyond it the oldest is dropped. Without a reader
+    /// a sixteenth is kept.
     pub events: usize,
     /// The bytes that count for the events that are kept. Default 32 MiB; beyond it the oldest are dropped.
     pub event_bytes: usize,

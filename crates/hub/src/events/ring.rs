@@ -62,16 +62,17 @@ impl EventRing {
         Self { events: VecDeque::new(), bytes: 0, next_seq: 1, max_events, max_bytes }
     }
 
-    /// Adds an event, and drops the oldest until both bounds hold.
-    pub(super) fn push(&mut self, time: EventTime, body: EventBody, audience: EventAudience) {
+    /// Adds an event, and drops the oldest until both bounds hold, divided by `share`.
+    pub(super) fn push(&mut self, time: EventTime, body: EventBody, audience: EventAudience, share: usize) {
+        let (max_events, max_bytes) = (self.max_events / share, self.max_bytes / share);
         let bytes = EVENT_OVERHEAD + text_bytes(&body);
         let event = HubEvent { seq: self.next_seq, time, body };
         self.next_seq += 1;
-        while self.events.len() >= self.max_events || self.bytes + bytes > self.max_bytes {
+        while self.events.len() >= max_events || self.bytes + bytes > max_bytes {
             let Some(oldest) = self.events.pop_front() else { break };
             self.bytes -= oldest.bytes;
         }
-        if bytes <= self.max_bytes && self.max_events > 0 {
+        if bytes <= max_bytes && max_events > 0 {
             self.bytes += bytes;
             self.events.push_back(Arc::new(RingEvent { event, audience, bytes }));
         }

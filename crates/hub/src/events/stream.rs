@@ -13,6 +13,10 @@ use super::ring::{EventAudience, EventRing};
 use super::subscription::{EventSubscription, EventViewer};
 use crate::limits::HubLimits;
 
+/// Without a subscription the ring keeps one part in so many of its bounds: logs and states of servers, for those who
+/// attach later.
+const UNREAD_SHARE: usize = 16;
+
 /// The event stream of a hub. Clones are the same stream.
 #[derive(Clone, Debug)]
 pub struct HubEvents {
@@ -102,7 +106,8 @@ impl HubEvents {
     /// Adds an event to the ring.
     pub(crate) fn publish(&self, body: EventBody, audience: EventAudience) {
         let time = EventTime::now();
-        self.inner.ring.lock().push(time, body, audience);
+        let share = if self.is_attached() { 1 } else { UNREAD_SHARE };
+        self.inner.ring.lock().push(time, body, audience, share);
         if self.inner.waiting.load(Ordering::SeqCst) > 0 {
             self.inner.published.notify_waiters();
         }

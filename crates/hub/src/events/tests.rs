@@ -62,6 +62,18 @@ fn ring_stays_within_its_bounds_at_any_rate() {
     assert_eq!(huge.size(), (0, 0));
 }
 
+#[test]
+fn ring_without_a_subscription_keeps_a_sixteenth() {
+    let events = stream(1600, 1 << 20);
+    let fill = || (0..1700).for_each(|_| events.publish(stderr("x"), EventAudience::Operators));
+    fill();
+    assert_eq!(events.size().0, 100);
+    let attached = events.subscribe(EventViewer::Operator, None);
+    fill();
+    assert_eq!(events.size().0, 1600);
+    drop(attached);
+}
+
 #[tokio::test(start_paused = true)]
 async fn slow_reader_gets_the_count_of_what_it_lost() {
     let events = stream(10, 1 << 20);

@@ -86,7 +86,7 @@ pub(crate) struct ServeArgs {
 /// How callers are served, whatever it is that they are served.
 #[derive(Debug, Args)]
 pub(crate) struct EdgeArgs {
-    /// Time for running calls at shutdown; over stdio at most 5s
+    /// Time for calls at shutdown; over stdio at most 5s
     #[arg(verbatim_doc_comment, long, value_name = "TIME", default_value = "30s", value_parser = parse_duration)]
     pub(super) grace: Duration,
     /// Maximum size of a client's message

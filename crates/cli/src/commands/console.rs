@@ -26,14 +26,12 @@ const MAX_RECORD_BYTES: u64 = 256 << 20;
 
 /// Open the web console of the running hub, or view a record file
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Prints a link, which opens once and within an hour. With FILE it serves the\n\
+#[command(after_help = "Prints a link, which opens once and within an hour. With FILE it serves the\n\
 console with that record until Ctrl-C, without a hub.\n\n\
 Examples:\n  \
 trunkline console\n  \
 trunkline console --read-only\n  \
-trunkline console calls.jsonl"
-)]
+trunkline console calls.jsonl")]
 pub(crate) struct ConsoleArgs {
     /// Record file to view
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["config", "json", "admin_socket", "read_only"])]

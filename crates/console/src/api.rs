@@ -146,7 +146,7 @@ impl ApiRequest<'_> {
 
     fn report(&self, session: &ConsoleSession) -> Response<McpResponseBody> {
         let inner = &self.console.inner;
-        // Reasons and commands of servers are for those who run the hub.
+        // Only operators see reasons and commands of servers.
         let servers = match session.viewer {
             EventViewer::Operator => inner.options.reports.servers(),
             EventViewer::Principal(_) => Vec::new(),

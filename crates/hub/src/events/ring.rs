@@ -13,7 +13,7 @@ const EVENT_OVERHEAD: usize = 512;
 /// The viewers of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum EventAudience {
-    /// Those who run the hub.
+    /// Operators of the hub.
     Operators,
     /// The principal that it belongs to too.
     Owner(Principal),

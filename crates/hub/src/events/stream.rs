@@ -13,8 +13,8 @@ use super::ring::{EventAudience, EventRing};
 use super::subscription::{EventSubscription, EventViewer};
 use crate::limits::HubLimits;
 
-/// Without a subscription the ring keeps one part in so many of its bounds: logs and states of servers, for those who
-/// attach later.
+/// Divides the bounds of the ring while there is no subscription. What it keeps then are logs and states of servers, for
+/// a later subscription.
 const UNREAD_SHARE: usize = 16;
 
 /// The event stream of a hub. Clones are the same stream.

@@ -20,7 +20,7 @@ const LINGER: Duration = Duration::from_secs(10);
 /// Who sees the events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventViewer {
-    /// Those who run the hub: all events.
+    /// An operator of the hub: all events.
     Operator,
     /// A principal: the events of its own calls and connections.
     Principal(Principal),

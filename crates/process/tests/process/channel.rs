@@ -205,7 +205,7 @@ fn dropping_the_runtime_kills_its_servers() {
         };
         tokio::time::timeout(DEADLINE, exited).await
     });
-    assert_eq!(exit.ok(), Some(ProcessExit::Unknown), "nobody waits for a server whose supervisor is gone");
+    assert_eq!(exit.ok(), Some(ProcessExit::Unknown), "no task waits for a server after its supervisor");
     for process in watched {
         other.block_on(process.ended());
     }

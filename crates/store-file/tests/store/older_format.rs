@@ -60,7 +60,7 @@ async fn file_with_the_first_format_is_read_whole() {
     assert_eq!((state.value, state.version), (RawJson::from_text("second"), 1));
 }
 
-/// Writes the file anew, for a new format: `cargo test -p trunkline-store-file --test store -- --ignored fixture`.
+/// Writes the file again, for a new format: `cargo test -p trunkline-store-file --test store -- --ignored fixture`.
 #[tokio::test]
 #[ignore = "writes the checked-in fixture"]
 async fn fixture_is_written_with_the_current_format() {

@@ -26,6 +26,8 @@ pub enum DroppedMessage {
     /// It was a request outside of calls or of one call, and one of too many, or a request where there may be none; it
     /// was refused or ignored.
     Request,
+    /// It was a request, and our answer was dropped, since too many answers wait to be posted.
+    Answer,
     /// Nothing was dropped, but messages came too fast, and the server is not read from until the second is over.
     Paused,
     /// Nothing was dropped, but the stream of changes fails again and again, so that changes are missed.

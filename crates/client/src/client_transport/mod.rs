@@ -5,6 +5,7 @@
 
 mod channel;
 mod exchange;
+mod flood_guard;
 mod http;
 mod open_requests;
 mod outgoing;

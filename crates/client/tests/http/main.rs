@@ -9,6 +9,7 @@
 
 mod eras;
 mod everything;
+mod floods;
 mod hostile;
 mod message_memory;
 mod mirroring;

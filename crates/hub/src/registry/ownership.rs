@@ -15,6 +15,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use trunkline_protocol::template::UriTemplate;
+use trunkline_server::UpstreamItem;
 
 /// The budget for matching one URI against the templates of one server, in bytes of the URI times expressions.
 const LOOKUP_BUDGET: usize = 256 << 10;
@@ -147,6 +148,9 @@ fn matches_any(templates: &[TemplateClaim], breadth: TemplateBreadth, uri: &str,
         let cost = uri.len().saturating_mul(claim.expressions);
         let is_affordable = cost <= *budget;
         *budget = budget.saturating_sub(cost);
+        if !is_affordable {
+            UpstreamItem::TemplateSkipped.count(1);
+        }
         is_affordable && claim.template.match_uri(uri).is_some()
     })
 }

@@ -48,11 +48,12 @@ pub(super) fn report_dropped(server: &ServerName) -> impl Fn(DroppedMessage) + S
             }
             DroppedMessage::StreamFailing => {
                 tracing::warn!(%server, "its stream of changes fails again and again; changes are missed");
-                return;
+                UpstreamItem::StreamFailing
             }
             DroppedMessage::Unmatched => UpstreamItem::ResponseUnmatched,
             DroppedMessage::Notification => UpstreamItem::NotificationDropped,
             DroppedMessage::Request => UpstreamItem::RequestRefused,
+            DroppedMessage::Answer => UpstreamItem::AnswerDropped,
             DroppedMessage::Paused => UpstreamItem::Paused,
             _ => UpstreamItem::MessageUnreadable,
         };

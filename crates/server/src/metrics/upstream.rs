@@ -31,10 +31,16 @@ pub enum UpstreamItem {
     RequestRefused,
     /// A request outside of calls was declined, since no client could see it.
     RequestDeclined,
+    /// The answer to a request was dropped, since too many wait to be sent.
+    AnswerDropped,
     /// A connection or response was closed, since large messages of all servers together exceeded their memory.
     OverBudget,
     /// Messages came too fast, and the server was not read from until the second was over.
     Paused,
+    /// The stream of changes failed again and again, so that changes are missed.
+    StreamFailing,
+    /// A template was not compared with a URI, since its server has used up what matching may cost.
+    TemplateSkipped,
     /// A whole list could not be used: it failed, timed out, or had too many items or bytes.
     ListRefused,
     /// A tool or prompt did not get its name, since another has the same.
@@ -49,7 +55,7 @@ static COUNTS: [AtomicU64; UpstreamItem::ALL.len()] = [const { AtomicU64::new(0)
 
 impl UpstreamItem {
     /// Every kind.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 21] = [
         Self::Repaired,
         Self::LeftOut,
         Self::Truncated,
@@ -62,8 +68,11 @@ impl UpstreamItem {
         Self::NotificationDropped,
         Self::RequestRefused,
         Self::RequestDeclined,
+        Self::AnswerDropped,
         Self::OverBudget,
         Self::Paused,
+        Self::StreamFailing,
+        Self::TemplateSkipped,
         Self::ListRefused,
         Self::NameClash,
         Self::TaskRequired,
@@ -85,8 +94,11 @@ impl UpstreamItem {
             Self::NotificationDropped => "notice_dropped",
             Self::RequestRefused => "request_refused",
             Self::RequestDeclined => "request_declined",
+            Self::AnswerDropped => "answer_dropped",
             Self::OverBudget => "over_budget",
             Self::Paused => "paused",
+            Self::StreamFailing => "stream_failing",
+            Self::TemplateSkipped => "template_skipped",
             Self::ListRefused => "list_refused",
             Self::NameClash => "name_clash",
             Self::TaskRequired => "task_required",

@@ -16,9 +16,9 @@ use trunkline_protocol::{
 };
 use trunkline_transport::{Channel, ReceiveError};
 
-use super::flood_guard::FloodGuard;
 use super::request_table::{RequestEntry, RequestTable};
 use super::{ChannelLimits, ChannelShared, DriverCommand};
+use crate::client_transport::flood_guard::FloodGuard;
 use crate::client_transport::{
     ExchangeEvent, FailureCause, ServerRequest, TransportFailure, UnsolicitedSender,
 };

@@ -12,7 +12,6 @@
 //! - Server requests beyond a limit are refused: `session_input_request_flood_is_refused_beyond_the_limit`.
 
 mod driver;
-mod flood_guard;
 mod process_output;
 mod request_table;
 mod response_slot;

@@ -308,6 +308,7 @@ impl StreamedResponse {
                     let failure = TransportFailure::maybe_sent(FailureCause::from_error(exceeded));
                     return self.fail(exceeded.into(), failure);
                 }
+                SseItem::Paused => self.shared.unsolicited.count_dropped(DroppedMessage::Paused),
                 SseItem::TooLong(limit) => {
                     return self.fail(DroppedMessage::TooLong { limit }, too_long(limit));
                 }

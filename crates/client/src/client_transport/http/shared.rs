@@ -26,6 +26,7 @@ use crate::client_transport::{
     FailureCause, HeaderMirror, OutgoingMessage, OutgoingRequest, TransportFailure, TransportFailureKind,
     UnsolicitedSender,
 };
+use crate::dropped_message::DroppedMessage;
 use crate::resumable_session::ResumableSession;
 use crate::user_timeout::timeout_unless_waiting;
 
@@ -265,7 +266,9 @@ impl HttpShared {
         if state.background_posts.len() < MAX_BACKGROUND_POSTS {
             state.background_posts.spawn_on(posting, &runtime);
         } else {
-            tracing::debug!("dropped a message, since too many wait to be posted");
+            drop(state);
+            self.unsolicited.count_dropped(DroppedMessage::Answer);
+            tracing::debug!("dropped an answer, since too many wait to be posted");
         }
     }
 

@@ -9,9 +9,10 @@ use trunkline_transport::http::HttpResponseBody;
 
 use super::HttpLimits;
 use super::resumption::StreamResumption;
+use crate::client_transport::flood_guard::FloodGuard;
 use crate::message_budget::{BudgetExceeded, BudgetShare};
 
-/// The messages of one event stream, read on demand, so that a flooding server is slowed by backpressure.
+/// The messages of one event stream, read on demand, and not read for a moment if they come too fast.
 pub(super) struct SseMessages {
     body: HttpResponseBody,
     decoder: SseDecoder,
@@ -21,6 +22,7 @@ pub(super) struct SseMessages {
     batch: VecDeque<SseItem>,
     bounds: MessageLimits,
     memory: BudgetShare,
+    flood: FloodGuard,
 }
 
 /// The next item of a stream.
@@ -34,6 +36,8 @@ pub(super) enum SseItem {
     TooLong(usize),
     /// The stream needs more memory than there is for messages.
     OutOfMemory(BudgetExceeded),
+    /// Messages came too fast: the stream is not read until the second is over.
+    Paused,
     /// The end of the stream, with the reason.
     End(String),
 }
@@ -47,12 +51,14 @@ impl SseMessages {
             batch: VecDeque::new(),
             bounds: limits.bounds,
             memory: limits.message_memory.share(),
+            flood: FloodGuard::default(),
         }
     }
 
     /// Waits for the next item, and records where the stream can be resumed. Cancel safe.
     pub(super) async fn next(&mut self, resumption: &mut StreamResumption) -> SseItem {
         loop {
+            self.flood.wait().await;
             if let Some(item) = self.batch.pop_front() {
                 return item;
             }
@@ -60,6 +66,9 @@ impl SseMessages {
                 Some(Ok(event)) => {
                     resumption.record_event(&event);
                     self.take(event);
+                    if self.flood.count() {
+                        return SseItem::Paused;
+                    }
                 }
                 Some(Err(too_large)) => return SseItem::TooLong(too_large.limit),
                 None => match self.body.chunk().await {

@@ -106,6 +106,7 @@ async fn read_events(
                 shared.unsolicited.count_dropped(exceeded.into());
                 return has_messages;
             }
+            SseItem::Paused => shared.unsolicited.count_dropped(DroppedMessage::Paused),
             SseItem::End(_) => return has_messages,
         }
     }

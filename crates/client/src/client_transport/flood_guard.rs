@@ -1,5 +1,5 @@
 use std::pin::Pin;
-use std::task::Context;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::time::{Instant, Sleep};
@@ -11,7 +11,7 @@ const WINDOW: Duration = Duration::from_secs(1);
 
 /// Slows down a peer that sends more messages than a client has use for: the rest of the second it is not read from.
 #[derive(Debug, Default)]
-pub(super) struct FloodGuard {
+pub(crate) struct FloodGuard {
     count: usize,
     since: Option<Instant>,
     pause: Option<Pin<Box<Sleep>>>,
@@ -19,7 +19,7 @@ pub(super) struct FloodGuard {
 
 impl FloodGuard {
     /// Counts a message that answers none of our requests; reports whether a pause begins with it.
-    pub(super) fn count(&mut self) -> bool {
+    pub(crate) fn count(&mut self) -> bool {
         let since = *self.since.get_or_insert_with(Instant::now);
         self.count += 1;
         if self.count < MAX_UNREQUESTED {
@@ -36,7 +36,7 @@ impl FloodGuard {
     }
 
     /// Reports whether nothing is to be read now; the task is woken at the end of the pause.
-    pub(super) fn is_paused(&mut self, cx: &mut Context<'_>) -> bool {
+    pub(crate) fn is_paused(&mut self, cx: &mut Context<'_>) -> bool {
         let Some(pause) = &mut self.pause else { return false };
         let is_over = pause.as_mut().poll(cx).is_ready();
         if is_over {
@@ -44,12 +44,15 @@ impl FloodGuard {
         }
         !is_over
     }
+
+    /// Waits until a pause is over, if there is one. Cancel safe.
+    pub(crate) async fn wait(&mut self) {
+        std::future::poll_fn(|cx| if self.is_paused(cx) { Poll::Pending } else { Poll::Ready(()) }).await;
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::task::Poll;
-
     use super::*;
 
     #[tokio::test(start_paused = true)]

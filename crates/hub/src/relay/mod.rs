@@ -26,7 +26,7 @@ use std::sync::Arc;
 use trunkline_client::{Error, RequestDelivery};
 use trunkline_protocol::Refusal;
 use trunkline_protocol::model::Root;
-use trunkline_server::HandlerOutcome;
+use trunkline_server::{HandlerOutcome, UpstreamItem};
 
 use self::ask_login::{LoginAnswer, MAX_LOGINS, ask_login, explained};
 pub(crate) use self::ask_login::{call_login_tool, require_login};
@@ -107,6 +107,9 @@ fn failure_answer(
     request: &RelayRequest,
     error: &Error,
 ) -> Result<HandlerOutcome, Refusal> {
+    if matches!(error, Error::Malformed(_) | Error::TooLong { .. }) {
+        UpstreamItem::ResultRejected.count(1);
+    }
     let known = server.known_server().map(|known| known.revision);
     let revisions = RevisionPair::from_context(&request.call.context, server.name(), known);
     let context = FailureContext { revisions: &revisions, request };

@@ -240,12 +240,8 @@ impl RelayedCall<'_> {
         has_requested_input: bool,
     ) -> Result<HandlerOutcome, RelayFailure> {
         self.server.clear_call_error();
-        let relayed = RelayedResult::new(self.request.method, lease.client().revision(), result).map_err(
-            |problem| {
-                UpstreamItem::ResultRejected.count(1);
-                Error::Malformed(format!("the result: {problem}"))
-            },
-        )?;
+        let relayed = RelayedResult::new(self.request.method, lease.client().revision(), result)
+            .map_err(|problem| Error::Malformed(format!("the result: {problem}")))?;
         if !relayed.repairs().is_empty() {
             UpstreamItem::ResultRepaired.count(1);
             tracing::debug!(server = %self.server.name(), repairs = %relayed.repairs(), "repaired a result");

@@ -48,6 +48,7 @@ mod support;
 mod suspended_calls;
 mod switching;
 mod unbridgeable;
+mod unreadable_replies;
 mod views;
 mod warnings;
 mod watching;

@@ -17,7 +17,7 @@ pub enum UpstreamItem {
     Shadowed,
     /// A result had a malformed member, which was replaced or dropped.
     ResultRepaired,
-    /// A result could not be forwarded, and its call failed.
+    /// A result could not be read or forwarded, and its call failed.
     ResultRejected,
     /// A message was not UTF-8, not JSON or not a message, and was dropped; the call that it answered failed.
     MessageUnreadable,

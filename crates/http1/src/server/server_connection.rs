@@ -1,7 +1,7 @@
 //! The server end of one HTTP/1.1 connection: one request after the other, in one task.
 //!
 //! A request that arrives with its body, and has its response ready, is one read and one write. There is no task, no channel, no
-//! lock and no timer in between; where many are ready at one time, all are read before the first answer is written.
+//! lock and no timer in between.
 //!
 //! # Invariants
 //!

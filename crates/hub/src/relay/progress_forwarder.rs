@@ -4,6 +4,8 @@ use trunkline_client::{CallObserver, LogMessage, ProgressUpdate};
 use trunkline_protocol::model::InputRequest;
 use trunkline_server::Context;
 
+use crate::upstream::forward_log;
+
 /// Forwards a server's progress and log notifications of a call to the caller.
 #[derive(Debug)]
 pub(super) struct ProgressForwarder {
@@ -28,10 +30,7 @@ impl CallObserver for ProgressForwarder {
     }
 
     fn log(&self, message: &LogMessage) {
-        // A client that cannot read one message may end the whole connection.
-        if let Some(data) = message.data.without_lone_surrogates() {
-            self.context.forward_log(message.level, message.logger.clone(), data);
-        }
+        forward_log(&self.context, message);
     }
 
     fn undeclared(&self, question: &InputRequest) {

@@ -86,6 +86,7 @@ use self::listing_memory::{ListingBounds, ListingShare};
 pub(crate) use self::listing_store::{CapabilityListing, ListingState, MAX_LISTINGS};
 use self::published_state::PublishedState;
 pub(crate) use self::roots::RootsDigest;
+pub(crate) use self::running_calls::forward_log;
 pub(crate) use self::status::{
     FailureKind, KnownServer, UpstreamFailure, UpstreamUnavailable, exchange_problem, headline,
 };

@@ -71,7 +71,7 @@ impl RunningCalls {
     /// Forwards a log message that does not identify its call.
     pub(super) fn log(&self, server: &ServerName, message: &LogMessage) {
         match self.only_client() {
-            Some(context) => context.forward_log(message.level, message.logger.clone(), message.data.clone()),
+            Some(context) => forward_log(&context, message),
             None => {
                 UpstreamItem::LogUnattributed.count(1);
                 tracing::debug!(
@@ -95,6 +95,16 @@ impl RunningCalls {
     fn lock(&self) -> MutexGuard<'_, RunningCallTable> {
         self.0.lock()
     }
+}
+
+/// Forwards a log message to a caller. One with data that some clients cannot parse is repaired or dropped, since such a
+/// client may end its whole connection.
+pub(crate) fn forward_log(context: &Context, message: &LogMessage) {
+    let Some(data) = message.data.without_lone_surrogates() else {
+        return UpstreamItem::MessageUnreadable.count(1);
+    };
+    UpstreamItem::MessageRepaired.count(usize::from(data != message.data));
+    context.forward_log(message.level, message.logger.clone(), data);
 }
 
 impl Drop for RunningCall {

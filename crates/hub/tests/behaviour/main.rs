@@ -37,6 +37,7 @@ mod pooling;
 mod private_lists;
 mod programs;
 mod rates;
+mod readable_messages;
 mod refusing;
 mod replacing;
 mod schemas;

@@ -49,13 +49,15 @@ pub enum UpstreamItem {
     TaskRequired,
     /// A log message belonged to no one client, and was dropped.
     LogUnattributed,
+    /// A log message had text that some clients cannot parse, which was replaced.
+    MessageRepaired,
 }
 
 static COUNTS: [AtomicU64; UpstreamItem::ALL.len()] = [const { AtomicU64::new(0) }; UpstreamItem::ALL.len()];
 
 impl UpstreamItem {
     /// Every kind.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::Repaired,
         Self::LeftOut,
         Self::Truncated,
@@ -77,6 +79,7 @@ impl UpstreamItem {
         Self::NameClash,
         Self::TaskRequired,
         Self::LogUnattributed,
+        Self::MessageRepaired,
     ];
 
     /// Returns the label of the kind.
@@ -103,6 +106,7 @@ impl UpstreamItem {
             Self::NameClash => "name_clash",
             Self::TaskRequired => "task_required",
             Self::LogUnattributed => "log_unattributed",
+            Self::MessageRepaired => "message_repaired",
         }
     }
 

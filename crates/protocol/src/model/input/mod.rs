@@ -64,6 +64,14 @@ pub struct UnsupportedFeature {
     pub revision: Revision,
 }
 
+/// Makes parameters readable for the parsers of every language.
+fn readable(params: JsonObject) -> Result<JsonObject, Refusal> {
+    let raw = params.to_raw();
+    let problem = || Refusal::INVALID_PARAMS.with_message("a number in the parameters is too large");
+    let readable = raw.without_lone_surrogates().ok_or_else(problem)?;
+    if readable == raw { Ok(params) } else { readable.members().map_err(|_| problem()) }
+}
+
 impl InputRequest {
     /// Creates an elicitation of mode `form`.
     pub fn form(message: impl Into<String>, schema: RawJson) -> Self {
@@ -75,12 +83,14 @@ impl InputRequest {
         Self::Url(UrlElicitRequest { message: message.into(), url: url.into(), rest: JsonObject::new() })
     }
 
-    /// Reads an input request from its method and its parameters, in either era.
+    /// Reads an input request from its method and its parameters, in either era. Lone surrogates are replaced, since
+    /// some clients cannot parse them.
     ///
     /// # Errors
     /// [`Refusal::METHOD_NOT_FOUND`] if the method is not one of an input request, [`Refusal::INVALID_PARAMS`] if the
-    /// parameters are malformed.
-    pub fn read(method: &str, mut params: JsonObject) -> Result<Self, Refusal> {
+    /// parameters are malformed, or have a number that does not fit a double.
+    pub fn read(method: &str, params: JsonObject) -> Result<Self, Refusal> {
+        let mut params = readable(params)?;
         let text = |params: &mut JsonObject, key: &str| {
             let raw = params.take(key);
             let problem = || Refusal::INVALID_PARAMS.with_message(format!("`{key}` must be a string"));

@@ -21,6 +21,7 @@ use crate::call::{CallBuilder, ClientCall, CompletionRequest, LogMessage, LogSin
 use crate::capability_lists::CapabilityLists;
 use crate::client_transport::{ClientTransport, OpenRequests};
 use crate::connect::{ConnectAttempt, ConnectPlan, EstablishedConnection, SupportedEras};
+use crate::dropped_message::{DropCallback, DroppedMessage};
 use crate::edge::ProtocolEdge;
 use crate::error::Error;
 use crate::input::InputHandler;
@@ -408,11 +409,12 @@ impl ClientInner {
     /// Handles a notification that belongs to no request.
     pub(crate) fn handle_notification(&self, notification: &Notification) {
         if notification.method == "notifications/message" {
-            if let Some(message) = LogMessage::read(notification) {
-                self.log(&message);
-                if let Some(callback) = &self.logs.session {
-                    callback(&message, self.transport.abandoned_requests() > 0);
-                }
+            let Some(message) = LogMessage::read(notification) else {
+                return self.count_dropped(DroppedMessage::Unreadable);
+            };
+            self.log(&message);
+            if let Some(callback) = &self.logs.session {
+                callback(&message, self.transport.abandoned_requests() > 0);
             }
         } else if notification.method == "notifications/elicitation/complete" {
             if let Some(id) = notification.params.get("elicitationId").and_then(RawJson::as_text) {
@@ -420,7 +422,14 @@ impl ClientInner {
             }
         } else if let Some(change) = ChangeEvent::read(notification) {
             self.publish_change(&change);
+        } else {
+            self.count_dropped(DroppedMessage::Notification);
         }
+    }
+
+    /// Reports a message that is dropped.
+    pub(crate) fn count_dropped(&self, kind: DroppedMessage) {
+        DropCallback::report(self.plan.on_dropped.as_ref(), kind);
     }
 
     pub(crate) fn level(&self) -> Option<LoggingLevel> {

@@ -21,12 +21,13 @@ pub enum DroppedMessage {
     },
     /// It answers no request that is in flight.
     Unmatched,
-    /// It was a notification, and the oldest of too many.
+    /// It was a notification: the oldest of too many, progress that does not increase, or one that belongs to no request
+    /// and no subscription.
     Notification,
     /// It was a request outside of calls or of one call, and one of too many, or a request where there may be none; it
     /// was refused or ignored.
     Request,
-    /// It was a request, and our answer was dropped, since too many answers wait to be posted.
+    /// It was a request, and our answer was dropped: too many answers wait to be sent, or the server did not take it.
     Answer,
     /// Nothing was dropped, but messages came too fast, and the server is not read from until the second is over.
     Paused,

@@ -21,6 +21,7 @@ use trunkline_protocol::{Message, Method, Refusal, Request};
 use crate::call::{AnswerFuture, ClientCall};
 use crate::client::{ClientInner, CurrentSession};
 use crate::client_transport::{OpenRequest, ServerRequest, UnsolicitedMessage, UnsolicitedReceiver};
+use crate::dropped_message::DroppedMessage;
 use crate::input::InputOrigin;
 use crate::polled_value::PolledValue;
 use crate::subscribe::ChangeEvent;
@@ -222,10 +223,13 @@ fn answer_request(
         let Some(client) = inner.upgrade() else { return };
         let posted = session.edge.write_response(&id, answer.as_ref());
         client.observe_posted(&session, None, &posted);
-        let posted = client.transport.post(posted);
+        let posting = client.transport.post(posted);
         drop(client);
-        if let Err(failure) = posted.await {
+        if let Err(failure) = posting.await {
             tracing::debug!(?failure, "an answer could not be sent");
+            if let Some(client) = inner.upgrade() {
+                client.count_dropped(DroppedMessage::Answer);
+            }
         }
         drop(open);
     })

@@ -13,6 +13,7 @@ use trunkline_protocol::{Notification, Refusal, era};
 use super::{ClientCall, InputResponses, LogMessage, ProgressUpdate};
 use crate::client::{ClientInner, CurrentSession};
 use crate::client_transport::{ExchangeEvent, RawResponse, RequestExchange, ServerRequest, TransportFailure};
+use crate::dropped_message::DroppedMessage;
 
 /// Events that a call buffers while input requests are being answered.
 const MAX_BACKLOG: usize = 32;
@@ -344,10 +345,14 @@ impl InFlightCall {
     ) -> Option<NotificationEffect> {
         match &*notification.method {
             "notifications/progress" => {
-                let progress = ProgressUpdate::read(notification)?;
+                let Some(progress) = ProgressUpdate::read(notification) else {
+                    inner.count_dropped(DroppedMessage::Unreadable);
+                    return None;
+                };
                 // The specification requires that progress increases; a value that does not is dropped and does not
                 // restart the timeout.
                 if progress.progress <= self.last_progress || progress.progress.is_nan() {
+                    inner.count_dropped(DroppedMessage::Notification);
                     return None;
                 }
                 self.last_progress = progress.progress;
@@ -355,7 +360,10 @@ impl InFlightCall {
                 Some(NotificationEffect::Progress)
             }
             "notifications/message" => {
-                let message = LogMessage::read(notification)?;
+                let Some(message) = LogMessage::read(notification) else {
+                    inner.count_dropped(DroppedMessage::Unreadable);
+                    return None;
+                };
                 call.observers.notify(|observer| observer.log(&message));
                 inner.log(&message);
                 None

@@ -101,3 +101,36 @@ async fn illegible_response_without_an_id_fails_the_only_call() {
     });
     assert!(matches!(result, Err(Error::Malformed(_))), "{result:?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn notifications_that_reach_nothing_are_counted_by_kind() {
+    let (script, opener) = mute();
+    let counted = Arc::new(Mutex::new(Vec::new()));
+    let count = counted.clone();
+    let builder = Client::builder().on_dropped(move |kind| count.lock().unwrap().push(kind));
+    let client = builder.pin(Revision::V2025_11_25).connect(opener).await.unwrap();
+    let (result, ()) = tokio::join!(client.call("t", json!({})).into_future(), async {
+        script.wait_for("tools/call").await;
+        let mock = script.newest();
+        let notify = |method: &str, params| {
+            let message = json!({ "jsonrpc": "2.0", "method": method, "params": params });
+            mock.receive(message.to_string());
+        };
+        let progress = |token: u64, progress| json!({ "progressToken": token, "progress": progress });
+        for done in [json!("half"), json!(2), json!(1)] {
+            notify("notifications/progress", progress(2, done));
+            // Progress that was not read yet is merged.
+            settle().await;
+        }
+        notify("notifications/progress", progress(99, json!(1)));
+        notify("notifications/message", json!({ "level": "loud", "data": "" }));
+        notify("notifications/of_another_protocol", json!({}));
+        settle().await;
+        mock.receive(done(&json!(2)));
+    });
+    assert_eq!(result.unwrap().text(), "2");
+    let counted = counted.lock().unwrap();
+    let of = |kind| counted.iter().filter(|counted| **counted == kind).count();
+    // Progress that does not grow, of no request, and the unknown one; progress and a log message that cannot be read.
+    assert_eq!((of(DroppedMessage::Notification), of(DroppedMessage::Unreadable)), (3, 2), "{counted:?}");
+}

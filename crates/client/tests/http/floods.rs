@@ -59,3 +59,24 @@ async fn answers_to_a_flood_of_pings_are_bounded_and_counted() {
     let answers = dropped.lock().unwrap().iter().filter(|kind| **kind == DroppedMessage::Answer).count();
     assert_eq!(answers, 200 - 64);
 }
+
+#[tokio::test]
+async fn messages_beside_a_response_in_a_batch_are_counted() {
+    let server = ScriptedHttpServer::start(|seen| {
+        seen.session().unwrap_or_else(|| {
+            let request = json!({ "jsonrpc": "2.0", "id": "q", "method": "roots/list" });
+            let notification = json!({ "jsonrpc": "2.0", "method": "notifications/message", "params": {} });
+            let other = json!({ "jsonrpc": "2.0", "id": "of another", "result": {} });
+            let content = json!([{ "type": "text", "text": "done" }]);
+            let response =
+                json!({ "jsonrpc": "2.0", "id": seen.body["id"], "result": { "content": content } });
+            let malformed = json!({ "jsonrpc": "2.0", "id": 7, "result": {}, "error": {} });
+            ScriptedResponse::json(200, &json!([request, notification, other, response, malformed]))
+        })
+    })
+    .await;
+    let (client, dropped) = connect(&server).await;
+    assert_eq!(within(client.call("t", json!({}))).await.unwrap().text(), "done");
+    use DroppedMessage::{Notification, Request, Unmatched, Unreadable};
+    assert_eq!(*dropped.lock().unwrap(), [Request, Notification, Unmatched, Unreadable]);
+}

@@ -1,5 +1,7 @@
 //! Bounds of texts that repeat what a server sent: they are stored, logged and shown.
 
+use trunkline_server::UpstreamItem;
+
 /// The suffix of a truncated text.
 const TRUNCATION_MARK: &str = "… (cut)";
 
@@ -24,13 +26,13 @@ pub(super) fn truncate(text: &mut String, most: usize) -> bool {
 
 /// Bounds the reason of a failure.
 pub(super) fn bounded_reason(mut text: String) -> String {
-    truncate(&mut text, MAX_REASON_BYTES);
+    UpstreamItem::Truncated.count(usize::from(truncate(&mut text, MAX_REASON_BYTES)));
     text
 }
 
 /// Bounds a line about an item of a list.
 pub(super) fn bounded_line(mut text: String) -> String {
-    truncate(&mut text, MAX_LINE_BYTES);
+    UpstreamItem::Truncated.count(usize::from(truncate(&mut text, MAX_LINE_BYTES)));
     text
 }
 

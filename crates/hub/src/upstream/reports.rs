@@ -24,6 +24,7 @@ pub(super) fn log_stray_lines(
             events.stderr(&server, &line.text);
             return;
         }
+        UpstreamItem::StrayLine.count(1);
         let text: String = line.text.chars().take(MAX_CHARACTERS).collect();
         if has_warned.swap(true, Ordering::Relaxed) {
             tracing::debug!(%server, line = ?text, "skipped a line of standard output that is not JSON-RPC");

@@ -149,7 +149,12 @@ impl KnownServer {
 
 /// Returns the name and version of a server, of which it is free to send megabytes.
 fn short_identity(identity: &Implementation) -> Implementation {
-    Implementation::new(shorten(&identity.name), shorten(&identity.version))
+    let [name, version] = [&identity.name, &identity.version].map(|text| {
+        let short = shorten(text);
+        UpstreamItem::Truncated.count(usize::from(short != *text));
+        short
+    });
+    Implementation::new(name, version)
 }
 
 /// Cuts the instructions of a server.

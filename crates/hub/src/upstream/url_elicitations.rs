@@ -1,7 +1,7 @@
 use std::collections::VecDeque;
 
 use parking_lot::Mutex;
-use trunkline_server::ElicitationCompleter;
+use trunkline_server::{ElicitationCompleter, UpstreamItem};
 
 /// The pending URL elicitations of one connection; beyond it the oldest is dropped.
 const MAX_PENDING: usize = 256;
@@ -30,7 +30,7 @@ impl UrlElicitations {
     /// Registers the client to notify when an elicitation completes.
     pub(crate) fn register(&self, id: &str, done: ElicitationCompleter) {
         if id.len() > MAX_ID_BYTES {
-            return;
+            return UpstreamItem::NotificationDropped.count(1);
         }
         let mut state = self.0.lock();
         if let Some(at) = state.early.iter().position(|early| early == id) {
@@ -44,7 +44,7 @@ impl UrlElicitations {
     /// Notifies the elicited client of a completion.
     pub(super) fn complete(&self, id: &str) {
         if id.len() > MAX_ID_BYTES {
-            return;
+            return UpstreamItem::NotificationDropped.count(1);
         }
         let mut state = self.0.lock();
         match state.pending.iter().position(|(sent, _)| sent == id).and_then(|at| state.pending.remove(at)) {
@@ -61,6 +61,7 @@ impl UrlElicitations {
 fn push_bounded<T>(queue: &mut VecDeque<T>, item: T, most: usize) {
     if queue.len() >= most {
         queue.pop_front();
+        UpstreamItem::NotificationDropped.count(1);
     }
     queue.push_back(item);
 }

@@ -51,13 +51,15 @@ pub enum UpstreamItem {
     LogUnattributed,
     /// A log message had text that some clients cannot parse, which was replaced.
     MessageRepaired,
+    /// A line of a program's standard output was no message, and was skipped.
+    StrayLine,
 }
 
 static COUNTS: [AtomicU64; UpstreamItem::ALL.len()] = [const { AtomicU64::new(0) }; UpstreamItem::ALL.len()];
 
 impl UpstreamItem {
     /// Every kind.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 23] = [
         Self::Repaired,
         Self::LeftOut,
         Self::Truncated,
@@ -80,6 +82,7 @@ impl UpstreamItem {
         Self::TaskRequired,
         Self::LogUnattributed,
         Self::MessageRepaired,
+        Self::StrayLine,
     ];
 
     /// Returns the label of the kind.
@@ -107,6 +110,7 @@ impl UpstreamItem {
             Self::TaskRequired => "task_required",
             Self::LogUnattributed => "log_unattributed",
             Self::MessageRepaired => "message_repaired",
+            Self::StrayLine => "stray_line",
         }
     }
 

@@ -252,6 +252,8 @@ impl<C: Channel> ChannelDriver<C> {
             self.route_request(request);
         } else if self.peer_reads() {
             self.channel.send(&emit::result(&request.id, 2, |writer| writer.verbatim("{}")));
+        } else {
+            self.unsolicited.count_dropped(DroppedMessage::Answer);
         }
     }
 
@@ -294,6 +296,8 @@ impl<C: Channel> ChannelDriver<C> {
     fn refuse(&mut self, request_id: &RequestId, refusal: &Refusal) {
         if self.peer_reads() {
             self.channel.send(&emit::error(Some(request_id), refusal, Revision::NEWEST_LEGACY));
+        } else {
+            self.unsolicited.count_dropped(DroppedMessage::Answer);
         }
     }
 

@@ -5,7 +5,7 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use tokio::sync::OwnedSemaphorePermit;
 use trunkline_protocol::codec::RawResult;
-use trunkline_protocol::envelope::{self, MessageOrBatch};
+use trunkline_protocol::envelope::{self, MalformedMessage, MessageOrBatch};
 use trunkline_protocol::{Message, Method, RawJson, RequestId, Response, emit};
 use trunkline_transport::http::{HttpError, HttpResponseBody};
 
@@ -191,10 +191,7 @@ async fn read_body(body: &mut HttpResponseBody, shared: &HttpShared) -> Result<B
 fn read_response(body: &Bytes, id: u64, shared: &HttpShared) -> ExchangeEvent {
     let response = match envelope::read_from_server(body, shared.limits.bounds) {
         Ok(MessageOrBatch::One(message)) => Ok(response_to(message, id, MissingIdPolicy::Accept)),
-        Ok(MessageOrBatch::Batch(messages)) => {
-            let mut messages = messages.into_iter().flatten();
-            Ok(messages.find_map(|message| response_to(message, id, MissingIdPolicy::Reject)))
-        }
+        Ok(MessageOrBatch::Batch(messages)) => Ok(response_in(messages, id, shared)),
         Err(unreadable) => Err(unreadable),
     };
     let (dropped, problem) = match response {
@@ -204,6 +201,32 @@ fn read_response(body: &Bytes, id: u64, shared: &HttpShared) -> ExchangeEvent {
     };
     shared.unsolicited.count_dropped(dropped);
     ExchangeEvent::Failed(malformed(format!("the response cannot be read: {problem}")))
+}
+
+/// Finds the response in a batch, and drops the other messages.
+fn response_in(
+    messages: Vec<Result<Message, MalformedMessage>>,
+    id: u64,
+    shared: &HttpShared,
+) -> Option<RpcOutcome> {
+    let mut response = None;
+    for message in messages {
+        let dropped = match message {
+            Ok(Message::Notification(_)) => DroppedMessage::Notification,
+            Ok(Message::Request(_)) => DroppedMessage::Request,
+            Ok(message @ Message::Response(_)) if response.is_none() => {
+                response = response_to(message, id, MissingIdPolicy::Reject);
+                if response.is_some() {
+                    continue;
+                }
+                DroppedMessage::Unmatched
+            }
+            Ok(Message::Response(_)) => DroppedMessage::Unmatched,
+            Err(_) => DroppedMessage::Unreadable,
+        };
+        shared.unsolicited.count_dropped(dropped);
+    }
+    response
 }
 
 /// Reads the body of an error status: a JSON-RPC error with the request's id is its response.

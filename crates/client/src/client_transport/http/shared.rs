@@ -258,6 +258,7 @@ impl HttpShared {
             let mut headers = shared.post_headers.clone();
             let session = shared.lock().session.add_session_headers(&mut headers);
             if let Err(failure) = shared.deliver(body, headers, session).await {
+                shared.unsolicited.count_dropped(DroppedMessage::Answer);
                 tracing::debug!(?failure, "the server rejected a message");
             }
         };

@@ -9,6 +9,7 @@ use futures_util::StreamExt as _;
 use futures_util::future::join_all;
 use tokio::time::timeout;
 use trunkline_client::{ChangeEvent, ChangeFilter, ChangeStream, Client, Error, is_sub_resource};
+use trunkline_server::UpstreamItem;
 
 use super::super::connection::UpstreamConnection;
 
@@ -86,7 +87,10 @@ impl ResourceListeners {
                         // Updates of resources that were not subscribed here, and may be another server's, are
                         // dropped.
                         Poll::Ready(Some(ChangeEvent::Resource(uri)))
-                            if !covers_uri(&listener.accepted, &uri) => {}
+                            if !covers_uri(&listener.accepted, &uri) =>
+                        {
+                            UpstreamItem::NotificationDropped.count(1);
+                        }
                         Poll::Ready(Some(change)) => return Poll::Ready(change),
                         Poll::Ready(None) => {
                             listener.subscription = None;

@@ -6,6 +6,7 @@ use std::sync::{Arc, Weak};
 use tokio::sync::watch;
 use tokio::time::sleep;
 use trunkline_client::ChangeEvent;
+use trunkline_server::UpstreamItem;
 
 use super::super::Upstream;
 use super::super::connection::ConnectionLease;
@@ -151,6 +152,7 @@ impl SubscriptionTask {
         match change {
             ChangeEvent::Resource(uri) => server.publish_updated(&self.scope, desired, uri, accepted),
             ChangeEvent::Missed => {
+                UpstreamItem::NotificationDropped.count(1);
                 desired.note_missed(accepted.iter().cloned());
                 server.publish_missed(&self.scope, desired, accepted);
             }

@@ -50,6 +50,9 @@ impl<C: Channel> ChannelDriver<C> {
         tracing::debug!(%why, "the peer rejected a message");
         let entry = match envelope::read(message, OUTGOING_BOUNDS) {
             Ok(MessageOrBatch::One(Message::Request(request))) => self.table.take(&request.id),
+            Ok(MessageOrBatch::One(Message::Response(_))) => {
+                return self.unsolicited.count_dropped(DroppedMessage::Answer);
+            }
             _ => None,
         };
         let Some(entry) = entry else { return };

@@ -156,7 +156,8 @@ impl Upstream {
                 });
             }
         };
-        let known = Arc::new(KnownServer::from_info(&client.server()));
+        let before = state.known_server.as_deref();
+        let known = Arc::new(KnownServer::from_connection(&client.server(), wanted, before));
         let is_less = state.learn_eras(wanted.era, &known);
         let release = |state: MutexGuard<'_, UpstreamState>| {
             drop(state);

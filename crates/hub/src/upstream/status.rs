@@ -12,6 +12,7 @@ use trunkline_server::UpstreamItem;
 
 use super::Upstream;
 use super::bounded_text::bounded_reason;
+use super::caller_profile::PoolKey;
 use super::lifecycle::ConnectBlock;
 use crate::registry::MAX_INSTRUCTIONS_CHARS;
 
@@ -132,6 +133,22 @@ impl KnownServer {
 
     pub(super) fn era(&self) -> Era {
         self.revision.era()
+    }
+
+    /// Returns what a connection with a key shows of the server. What the server says of itself to a caller with variables
+    /// may be about that caller, so that it stays what it said before.
+    pub(super) fn from_connection(info: &ServerInfo, key: &PoolKey, before: Option<&Self>) -> Self {
+        let known = Self::from_info(info);
+        if key.variables.is_empty() {
+            return known;
+        }
+        let experimental = before.and_then(|before| before.capabilities.experimental.clone());
+        Self {
+            identity: before.and_then(|before| before.identity.clone()),
+            instructions: before.and_then(|before| before.instructions.clone()),
+            capabilities: ServerCapabilities { experimental, ..known.capabilities },
+            ..known
+        }
     }
 
     pub(super) fn from_info(info: &ServerInfo) -> Self {

@@ -14,20 +14,33 @@ use crate::support::{
 };
 
 /// A session of a client at some address.
-struct HostSession<'s> {
+pub(crate) struct HostSession<'s> {
     service: &'s HttpService,
     address: RemoteAddress,
     id: Option<String>,
+    /// A further header of each request.
+    header: Option<(&'static str, &'static str)>,
+    /// The response to `initialize`.
+    pub(crate) opened: Value,
 }
 
 impl<'s> HostSession<'s> {
     async fn open(service: &'s HttpService, address: &str) -> Self {
-        let mut session = Self { service, address: RemoteAddress(address.parse().unwrap()), id: None };
+        Self::open_with(service, address, None).await
+    }
+
+    pub(crate) async fn open_with(
+        service: &'s HttpService,
+        address: &str,
+        header: Option<(&'static str, &'static str)>,
+    ) -> Self {
+        let address = RemoteAddress(address.parse().unwrap());
+        let mut session = Self { service, address, id: None, header, opened: Value::Null };
         let params = json!({
             "protocolVersion": OLD.as_str(), "capabilities": {}, "clientInfo": { "name": "c", "version": "1" },
         });
-        let (id, _) = session.post("initialize", &params).await;
-        session.id = id;
+        let (id, body) = session.post("initialize", &params).await;
+        (session.id, session.opened) = (id, message_in(&body));
         session
     }
 
@@ -37,6 +50,9 @@ impl<'s> HostSession<'s> {
             .header("content-type", "application/json")
             .header("accept", "application/json, text/event-stream")
             .extension(self.address);
+        if let Some((name, value)) = self.header {
+            request = request.header(name, value);
+        }
         if let Some(id) = &self.id {
             request = request.header("mcp-session-id", id).header("mcp-protocol-version", OLD.as_str());
         }
@@ -49,14 +65,21 @@ impl<'s> HostSession<'s> {
         (id, String::from_utf8(body.to_vec()).unwrap())
     }
 
-    /// Calls the server, and returns over which connection it was called.
-    async fn call(&self) -> String {
-        let (_, body) = self.post("tools/call", &json!({ "name": "a__t", "arguments": {} })).await;
-        // The response is JSON, or an event stream with one event.
-        let data = body.lines().find_map(|line| line.strip_prefix("data: ")).unwrap_or(&body);
-        let answer: Value = serde_json::from_str(data).unwrap();
-        answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{body}")).to_owned()
+    /// Sends a request, and returns the response.
+    pub(crate) async fn request(&self, method: &str, params: &Value) -> Value {
+        message_in(&self.post(method, params).await.1)
     }
+
+    /// Calls the server, and returns over which connection it was called.
+    pub(crate) async fn call(&self) -> String {
+        let answer = self.request("tools/call", &json!({ "name": "a__t", "arguments": {} })).await;
+        answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
+    }
+}
+
+/// Reads the message of a response, which is JSON or an event stream with one event.
+fn message_in(body: &str) -> Value {
+    serde_json::from_str(body.lines().find_map(|line| line.strip_prefix("data: ")).unwrap_or(body)).unwrap()
 }
 
 #[tokio::test]

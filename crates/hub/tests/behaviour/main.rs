@@ -14,6 +14,7 @@ mod anonymous_clients;
 mod asking;
 mod attribution;
 mod authorization;
+mod caller_effects;
 mod connecting;
 mod content;
 mod counted_items;

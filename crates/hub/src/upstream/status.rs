@@ -135,8 +135,8 @@ impl KnownServer {
         self.revision.era()
     }
 
-    /// Returns what a connection with a key shows of the server. What the server says of itself to a caller with variables
-    /// may be about that caller, so that it stays what it said before.
+    /// Returns what a connection with a key shows of the server. The description of itself that the server sends to a caller
+    /// with variables may be about that caller, so that the one before is kept.
     pub(super) fn from_connection(info: &ServerInfo, key: &PoolKey, before: Option<&Self>) -> Self {
         let known = Self::from_info(info);
         if key.variables.is_empty() {

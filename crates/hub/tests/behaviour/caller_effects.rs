@@ -48,7 +48,7 @@ fn personal(name: &str) -> ServerConfig {
     config
 }
 
-/// Serves a hub to clients whose variables it trusts.
+/// Serves a hub that trusts the variables of its clients.
 fn service_of(hub: &Hub) -> HttpService {
     let env = EnvPolicy { from_headers: vec!["WHO".to_owned()], ..EnvPolicy::default() };
     let host = Host::new(hub.clone(), HostOptions { env, ..HostOptions::default() }).unwrap();

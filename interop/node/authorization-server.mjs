@@ -1,11 +1,12 @@
 // A real authorization server for the tests: npm `oidc-provider`, in memory, on a port of the loopback interface.
 //
 //   node authorization-server.mjs [--port N] [--scope "a b"] [--token-seconds N] [--opaque] [--dpop-nonce]
-//                                 [--client ID:SECRET] [--no-registration]
+//                                 [--client ID:SECRET] [--no-registration] [--client-document URL]
 //
 // It prints `listening ISSUER` when it is ready, and exits when its stdin closes. Every login succeeds at once, without a
 // page: as the user of `login_hint`, or as `ann`; the user agent of a test only follows redirects and keeps cookies.
-// Access tokens are JWTs for the requested `resource`, or opaque with --opaque.
+// Access tokens are JWTs for the requested `resource`, or opaque with --opaque. With --client-document there is a client
+// metadata document (CIMD) of a native client at the URL, which is read from here and not from the network.
 import { createServer } from 'node:http';
 import { randomBytes } from 'node:crypto';
 import { parseArgs } from 'node:util';
@@ -19,6 +20,7 @@ const { values: options } = parseArgs({
     opaque: { type: 'boolean', default: false },
     'dpop-nonce': { type: 'boolean', default: false },
     'no-registration': { type: 'boolean', default: false },
+    'client-document': { type: 'string' },
     client: { type: 'string', multiple: true, default: [] },
   },
 });
@@ -32,7 +34,19 @@ const server = createServer((request, response) => handle(request, response));
 await new Promise((resolve) => server.listen(Number(options.port), '127.0.0.1', resolve));
 const issuer = `http://127.0.0.1:${server.address().port}`;
 
+const clientDocument = {
+  client_id: options['client-document'],
+  client_name: 'client of a document',
+  application_type: 'native',
+  redirect_uris: ['http://127.0.0.1/callback'],
+  grant_types: ['authorization_code', 'refresh_token'],
+  response_types: ['code'],
+  token_endpoint_auth_method: 'none',
+};
+
 const provider = new Provider(issuer, {
+  fetch: async (url, init) =>
+    String(url) === clientDocument.client_id ? Response.json(clientDocument) : globalThis.fetch(url, init),
   // Clients that a test knows beforehand: they may use client credentials and introspection.
   clients: options.client.map((text) => {
     const [client_id, client_secret] = text.split(':');
@@ -68,6 +82,7 @@ const provider = new Provider(issuer, {
     introspection: { enabled: true, allowedPolicy: async () => true },
     revocation: { enabled: true },
     registration: { enabled: !options['no-registration'] },
+    clientIdMetadataDocument: { enabled: Boolean(clientDocument.client_id), ack: 'draft-02' },
     dPoP: {
       enabled: true,
       nonceSecret: randomBytes(32),

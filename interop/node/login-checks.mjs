@@ -1,12 +1,13 @@
 // Logs in to a server with our command, through a real authorization server. The command opens no browser: this script
 // follows the redirects of the login page, and pastes where they end.
 //
-//   node login-checks.mjs --binary TRUNKLINE --home FOLDER [--opaque] [--dpop] -- PROGRAM [ARGUMENT…]
+//   node login-checks.mjs --binary TRUNKLINE --home FOLDER [--opaque] [--dpop] [--client-document] -- PROGRAM [ARGUMENT…]
 //
+// With --client-document the command is known by a client metadata document (CIMD), and cannot register.
 // PROGRAM is the server; it gets `--port N --issuer URL`, and with --opaque the client for introspection.
 
 import { spawn } from 'node:child_process';
-import { mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -19,10 +20,12 @@ const { values: options, positionals: program } = parseArgs({
         binary: { type: 'string' },
         home: { type: 'string' },
         opaque: { type: 'boolean', default: false },
-        dpop: { type: 'boolean', default: false }
+        dpop: { type: 'boolean', default: false },
+        'client-document': { type: 'boolean', default: false }
     },
     allowPositionals: true
 });
+const DOCUMENT = options['client-document'] ? 'https://trunkline.test/client.json' : undefined;
 const CLIENT = 'resource-server:its-secret';
 const TOKEN_SECONDS = 4;
 const here = dirname(fileURLToPath(import.meta.url));
@@ -57,7 +60,8 @@ const authorizationServer = start(process.execPath, [
     join(here, 'authorization-server.mjs'),
     ...['--token-seconds', String(TOKEN_SECONDS), '--client', CLIENT],
     ...(options.opaque ? ['--opaque'] : []),
-    ...(options.dpop ? ['--dpop-nonce'] : [])
+    ...(options.dpop ? ['--dpop-nonce'] : []),
+    ...(DOCUMENT ? ['--client-document', DOCUMENT, '--no-registration'] : [])
 ]);
 const issuer = (await firstLine(authorizationServer)).split(' ')[1];
 const port = await freePort();
@@ -77,6 +81,8 @@ function user(name) {
     const home = join(options.home, name);
     rmSync(home, { recursive: true, force: true });
     mkdirSync(home, { recursive: true });
+    const auth = DOCUMENT ? `auth = { client_document = "${DOCUMENT}" }` : '';
+    writeFileSync(join(home, 'trunkline.toml'), `[servers.protected]\nurl = "${url}"\n${auth}\n`, { mode: 0o600 });
     return { name, home, store: join(home, '.local/state/trunkline/logins/tokens.json') };
 }
 
@@ -115,7 +121,8 @@ async function followPage(page, redirect) {
 }
 
 async function logIn(user) {
-    const { child, result, ended } = trunkline(user, ['login', url, '--no-browser']);
+    const target = DOCUMENT ? ['protected', '--config', join(user.home, 'trunkline.toml')] : [url];
+    const { child, result, ended } = trunkline(user, ['login', ...target, '--no-browser']);
     const page = await new Promise((resolve, reject) => {
         child.stderr.on('data', () => {
             const found = /^ {2}(http\S+)\n/m.exec(result.stderr);
@@ -149,6 +156,11 @@ await report.check('calls act for the user who logged in', async () => {
         expect(await run(user, 'call', url, 'whoami', '--era', 'legacy'), 0, user.name);
     }
 });
+if (DOCUMENT) {
+    await report.check('the command is known by its document', async () => {
+        require(tokensOf(ann).client_id === DOCUMENT, `the client is ${tokensOf(ann).client_id}`);
+    });
+}
 if (options.dpop) {
     await report.check('tokens are bound to a key', async () => {
         expect(await run(ann, 'logins', '--json'), 0, '"tokenType":"DPoP"');

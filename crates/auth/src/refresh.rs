@@ -24,7 +24,8 @@ pub enum RefreshOutcome {
     /// The refresh token is not valid any more: remove it, and authorize again. Where several processes share a store,
     /// another one may have used the token, so read the store again first.
     Reauthorize(TokenResponseError),
-    /// The authorization server does not know the client any more: remove its registration too.
+    /// The authorization server does not know the client any more: if it has registered itself, remove the registration
+    /// too. A client that an operator has registered may only have another secret by now, and the tokens are kept.
     Reregister(TokenResponseError),
     /// A failure that may pass. The tokens are kept.
     Keep(TokenResponseError),

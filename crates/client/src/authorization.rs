@@ -8,13 +8,15 @@ pub use trunkline_auth::authorizer::{
 };
 pub use trunkline_auth::flow::{DpopPolicy, FlowError, FlowFailure, FlowStep};
 pub use trunkline_auth::jose::SigningKey;
-pub use trunkline_auth::registration::{ClientCredential, ClientDocument, PreregisteredClient};
+pub use trunkline_auth::registration::{
+    ClientCredential, ClientDocument, ClientRegistration, PreregisteredClient,
+};
 pub use trunkline_auth::scopes::ScopeSet;
 pub use trunkline_auth::server_metadata::ServerMetadata;
 pub use trunkline_auth::token_set::TokenSet;
 pub use trunkline_auth::token_store::{
-    FileTokenStore, MemoryTokenStore, SHARED_PRINCIPAL, StoreKey, StoredTokens, TokenKey, TokenStore,
-    TokenStoreError,
+    FileTokenStore, MemoryTokenStore, SHARED_PRINCIPAL, StoreFuture, StoreKey, StoredTokens, TokenGeneration,
+    TokenKey, TokenLock, TokenStore, TokenStoreError,
 };
 pub use trunkline_auth::user_agent::{
     BrowserUserAgent, PasteUserAgent, PreparedRedirect, UnattendedUserAgent, UserAgent, UserAgentError,

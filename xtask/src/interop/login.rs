@@ -33,6 +33,7 @@ const TOKENS: &[(&str, &[LoginClient])] = &[
             LoginClient { name: "node-v2", user: "bob", options: &["--dpop"] },
             LoginClient { name: "python-v2", user: "bob", options: &[] },
             LoginClient { name: "mcpjam", user: "ann", options: &[] },
+            LoginClient { name: "2026-07-28", user: "bob", options: &[] },
         ],
     ),
     (
@@ -40,6 +41,7 @@ const TOKENS: &[(&str, &[LoginClient])] = &[
         &[
             LoginClient { name: "node-v2", user: "ann", options: &[] },
             LoginClient { name: "python-v2", user: "bob", options: &[] },
+            LoginClient { name: "2026-07-28", user: "bob", options: &[] },
         ],
     ),
 ];
@@ -79,6 +81,7 @@ fn client_command(tools: &InstalledTools, client: &LoginClient) -> Command {
     let (program, script): (&Path, PathBuf) = match client.name {
         "python-v2" => (&tools.python_v2, root().join("interop/python/login_v2.py")),
         "mcpjam" => (&tools.node, tools.node_folder.join("referee-mcpjam.mjs")),
+        "2026-07-28" => (&tools.node, tools.node_folder.join("referee-2026.mjs")),
         _ => (&tools.node, tools.node_folder.join("login-v2.mjs")),
     };
     let mut command = run::command(program);

@@ -27,6 +27,12 @@ const SERVERS: &[ProtectedServer] = &[
         options: &["--opaque", "--dpop"],
         start: node_server,
     },
+    ProtectedServer {
+        name: "npm-server-v2",
+        tokens: "cimd",
+        options: &["--opaque", "--client-document"],
+        start: node_server,
+    },
     ProtectedServer { name: "pypi-mcp-v2", tokens: "jwt", options: &[], start: python_server },
 ];
 

@@ -39,7 +39,12 @@ impl AccessTokenClaims {
             Some(client) => Some(client),
             None => text(&claims, "azp")?,
         };
-        let subject = subject.filter(|subject| !subject.is_empty());
+        // They name the caller in logs, of which no value may make a line of its own.
+        let is_one_line = |text: &&ByteString| !text.chars().any(char::is_control);
+        if client_id.as_ref().is_some_and(|client| !is_one_line(&client)) {
+            return Err(TokenError::Claim("client_id"));
+        }
+        let subject = subject.filter(|subject| !subject.is_empty() && is_one_line(&subject));
         Ok(Self {
             issuer,
             subject: subject.ok_or(TokenError::Claim("sub"))?,

@@ -7,7 +7,7 @@ use super::error::AuthorizationError;
 use super::options::AuthorizationOptions;
 use super::random_bytes;
 use crate::client_assertion::ClientAssertion;
-use crate::registration::{ClientCredential, ClientRegistration, PreregisteredClient};
+use crate::registration::{ClientCredential, ClientRegistration, PreregisteredClient, RegistrationSource};
 use crate::token_request::{ClientAuthentication, TokenAuthMethod, choose_auth_method};
 
 /// Authenticates the client that tokens were issued to, for one request.
@@ -38,6 +38,20 @@ pub(super) async fn client_authentication(
     let now = Timestamp::from_system(SystemTime::now());
     let assertion = assertion.sign(key, &random_bytes()?, now).map_err(|_| AuthorizationError::Signing)?;
     Ok(ClientAuthentication::Assertion { client_id: client_id.clone(), assertion })
+}
+
+/// Reports whether the operator or the user has registered the client that tokens were issued to: then no other
+/// registration can take its place, and what the authorization server has against it is mended there or in the
+/// configuration.
+pub(super) async fn is_registered_by_hand(
+    options: &AuthorizationOptions,
+    active: &ActiveTokens,
+) -> Result<bool, AuthorizationError> {
+    if configured_credential(options, active).is_some() {
+        return Ok(true);
+    }
+    let registered = registered_client(options, active).await?;
+    Ok(registered.is_some_and(|client| client.source != RegistrationSource::Dynamic))
 }
 
 /// Reports whether a configured credential is used in the way that is known of the client, which may have been a public
@@ -86,7 +100,7 @@ mod tests {
     use super::*;
     use crate::authorizer::AuthorizationGrant;
     use crate::jose::SigningKey;
-    use crate::registration::{ClientDocument, RegistrationSource};
+    use crate::registration::ClientDocument;
     use crate::scopes::ScopeSet;
     use crate::token_set::{AccessTokenKind, TokenContext, TokenSet};
     use crate::token_store::{TokenGeneration, TokenKey};

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use super::active_tokens::ActiveTokens;
-use super::client_auth::client_authentication;
+use super::client_auth::{client_authentication, is_registered_by_hand};
 use super::dpop_key::DPOP;
 use super::error::{AuthorizationError, RefreshError};
 use super::now;
@@ -37,6 +37,10 @@ impl RefreshJob {
             RefreshOutcome::Reauthorize(error) => {
                 tracing::debug!(%error, "the refresh token is not valid any more");
                 self.end(false).await
+            }
+            // A secret that was replaced at the server and not here yet must not cost the users their logins.
+            RefreshOutcome::Reregister(error) if is_registered_by_hand(&self.options, active).await? => {
+                Err(active.refresh_failed(error))
             }
             RefreshOutcome::Reregister(error) => {
                 tracing::debug!(%error, "the authorization server does not know the client any more");

@@ -15,6 +15,8 @@ use crate::access_token::{
     introspection_request, read_introspection,
 };
 use crate::fetch::{FetchLimits, Fetcher, allowed_url};
+use crate::json_document::JsonDocument;
+use crate::oauth_error::OauthError;
 
 /// When a client should try again after an introspection has failed.
 const INTROSPECTION_RETRY: Duration = Duration::from_secs(1);
@@ -75,7 +77,9 @@ impl IssuerClient {
             TokenCheck::Introspection { endpoint, credentials } => (endpoint.as_deref(), credentials),
         };
         let error = match self.introspect(token, endpoint, credentials).await {
-            Ok((url, answer)) => match read_introspection(&answer, self.rules(), now) {
+            // Another token of the issuer may be fine, so that the issuer does not count as unavailable.
+            Ok(None) => return Err(TokenError::Inactive.into()),
+            Ok(Some((url, answer))) => match read_introspection(&answer, self.rules(), now) {
                 Err(TokenError::Introspection) => IssuerDocumentError::Introspection { url },
                 read => return Ok(read?),
             },
@@ -99,12 +103,13 @@ impl IssuerClient {
         Ok(UnverifiedToken::parse(token)?.verify(self.rules(), &newer, now)?)
     }
 
+    /// Introspects a token; `None` if the endpoint introspects no tokens of its kind.
     async fn introspect(
         &self,
         token: &str,
         endpoint: Option<&str>,
         credentials: &IntrospectionCredentials,
-    ) -> Result<(String, Bytes), IssuerDocumentError> {
+    ) -> Result<Option<(String, Bytes)>, IssuerDocumentError> {
         let (url, fetcher) = match endpoint {
             Some(url) => (url.to_owned(), Fetcher::new(self.dialer.clone(), FetchLimits::default())),
             None => {
@@ -116,7 +121,8 @@ impl IssuerClient {
         let endpoint = url.parse().map_err(http::Error::from)?;
         let response = fetcher.fetch(introspection_request(&endpoint, token, credentials)?).await?;
         match response.status() {
-            StatusCode::OK => Ok((url, response.into_body())),
+            StatusCode::OK => Ok(Some((url, response.into_body()))),
+            StatusCode::BAD_REQUEST if refuses_token(response.body()) => Ok(None),
             status => Err(IssuerDocumentError::Status { url, status: status.as_u16() }),
         }
     }
@@ -131,4 +137,11 @@ impl IssuerClient {
             }
         }
     }
+}
+
+/// Reports whether an error is about the token, and not about the request or its credentials. Some issuers introspect no JWTs,
+/// such as ID tokens, although RFC 7662 has them report these as not active.
+fn refuses_token(body: &[u8]) -> bool {
+    let error = JsonDocument::parse(body).ok().as_ref().and_then(OauthError::read);
+    error.is_some_and(|error| matches!(error.code(), "unsupported_token_type" | "invalid_token"))
 }

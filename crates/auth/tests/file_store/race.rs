@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, Method, StatusCode, Uri};
 use trunkline_auth::authorizer::{AuthorizationError, AuthorizationOptions, Authorizer};
+use trunkline_auth::registration::ClientCredential;
 use trunkline_auth::token_set::TokenSet;
 use trunkline_auth::token_store::{FileTokenStore, MemoryTokenStore, TokenGeneration, TokenKey, TokenStore};
 use trunkline_auth::user_agent::{PreparedRedirect, UserAgent, UserAgentError};
@@ -140,6 +141,35 @@ async fn network_errors_keep_the_tokens() {
     assert_eq!(stored(&store).await.refresh_token.unwrap().expose(), "r0");
     endpoint.set_failing(false);
     assert_eq!(token_of(&authorizer).await.unwrap(), "Bearer a1");
+}
+
+#[tokio::test]
+async fn refused_client_costs_tokens_only_if_it_registered_itself() {
+    for is_configured in [true, false] {
+        let (_folder, path) = create();
+        let endpoint = TokenEndpoint::start().await;
+        let store = open(&path);
+        save_expired(&store, &endpoint).await;
+        let mut options = AuthorizationOptions::code_flow(NoUser).with_store(Arc::new(store.clone()));
+        options.principal = "u".to_owned();
+        if is_configured {
+            let secret = ClientCredential::Secret(Secret::new("replaced"));
+            options = options.with_client(own_key().client_id, secret);
+        }
+        let authorizer = Authorizer::new(options, &SERVER.parse().unwrap(), Dialer::default());
+        endpoint.set_refusing_clients(true);
+        let refused = token_of(&authorizer).await;
+        endpoint.set_refusing_clients(false);
+        let kept = stored(&store).await.refresh_token.map(|token| token.expose().to_owned());
+        if is_configured {
+            let error = refused.unwrap_err().to_string();
+            assert!(error.contains("invalid_client") && !error.contains("replaced"), "{error}");
+            assert_eq!(kept.as_deref(), Some("r0"));
+            assert_eq!(token_of(&authorizer).await.unwrap(), "Bearer a1");
+        } else {
+            assert_eq!((refused.unwrap().as_str(), kept), ("Bearer a0", None), "it registers again");
+        }
+    }
 }
 
 #[tokio::test]

@@ -17,6 +17,7 @@ struct EndpointState {
     requests: AtomicU64,
     rotations: AtomicU64,
     is_failing: AtomicBool,
+    refuses_client: AtomicBool,
     /// Each response needs a permit.
     responses: Semaphore,
 }
@@ -37,6 +38,7 @@ impl TokenEndpoint {
             requests: AtomicU64::new(0),
             rotations: AtomicU64::new(0),
             is_failing: AtomicBool::new(false),
+            refuses_client: AtomicBool::new(false),
             responses: Semaphore::new(0),
         });
         let shared = state.clone();
@@ -55,6 +57,11 @@ impl TokenEndpoint {
     /// Makes it respond with status 503, or not any more.
     pub(crate) fn set_failing(&self, is_failing: bool) {
         self.state.is_failing.store(is_failing, Ordering::SeqCst);
+    }
+
+    /// Makes it refuse every client, as if its secret was replaced, or not any more.
+    pub(crate) fn set_refusing_clients(&self, refuses: bool) {
+        self.state.refuses_client.store(refuses, Ordering::SeqCst);
     }
 
     /// Returns how many requests came.
@@ -83,6 +90,8 @@ async fn respond(mut stream: TcpStream, state: Arc<EndpointState>) {
     let is_valid = body.split('&').any(|pair| pair == format!("refresh_token=r{rotations}"));
     let (status, json) = if state.is_failing.load(Ordering::SeqCst) {
         ("503 Service Unavailable", String::new())
+    } else if state.refuses_client.load(Ordering::SeqCst) {
+        ("401 Unauthorized", r#"{"error":"invalid_client"}"#.to_owned())
     } else if is_valid {
         let next = state.rotations.fetch_add(1, Ordering::SeqCst) + 1;
         ("200 OK", format!(r#"{{"access_token":"a{next}","refresh_token":"r{next}","expires_in":3600}}"#))

@@ -132,6 +132,8 @@ async fn opaque_tokens_are_introspected_with_credentials() {
     active["aud"] = "https://other.example".into();
     server.set_introspected("opaque-2", active);
     server.set_introspected("opaque-3", json!([]));
+    server.set_introspected("jwt", json!({ "error": "unsupported_token_type" }));
+    server.set_introspected("strange", json!({ "error": "invalid_request" }));
     let credentials = |secret: &str| IntrospectionCredentials::Basic {
         client_id: "rs".to_owned(),
         client_secret: Secret::new(secret),
@@ -144,6 +146,8 @@ async fn opaque_tokens_are_introspected_with_credentials() {
         (trusted("secret"), "opaque-2", Err(IssuerError::Refused(TokenError::Audience))),
         (trusted("secret"), "opaque-3", unavailable.clone()),
         (trusted("secret"), "opaque-4", Err(IssuerError::Refused(TokenError::Inactive))),
+        (trusted("secret"), "jwt", Err(IssuerError::Refused(TokenError::Inactive))),
+        (trusted("secret"), "strange", unavailable.clone()),
         (trusted("wrong"), "opaque-1", unavailable),
     ] {
         let found = client(trusted).check(token, now()).await;

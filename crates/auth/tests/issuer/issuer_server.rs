@@ -107,7 +107,7 @@ impl IssuerServer {
         self.set_document("/jwks", json!({ "keys": keys }));
     }
 
-    /// Sets what the introspection of a token returns.
+    /// Sets what the introspection of a token returns, which may be an error.
     pub(crate) fn set_introspected(&self, token: &str, answer: Value) {
         self.content.lock().introspected.insert(token.to_owned(), answer);
     }
@@ -195,7 +195,8 @@ fn respond(content: &IssuerContent, path: &str, head: &str, body: &str) -> (u16,
             return (401, json!({ "error": "invalid_client" }));
         }
         let token = body.split('&').find_map(|pair| pair.strip_prefix("token=")).unwrap_or_default();
-        return (200, content.introspected.get(token).cloned().unwrap_or(json!({ "active": false })));
+        let answer = content.introspected.get(token).cloned().unwrap_or(json!({ "active": false }));
+        return (if answer.get("error").is_some() { 400 } else { 200 }, answer);
     }
     content.documents.get(path).map_or((404, json!({})), |document| (200, document.clone()))
 }

@@ -11,7 +11,9 @@
 //!   `calls_are_refused_while_the_audit_log_cannot_be_written`.
 
 mod audit_file;
+mod credential;
 mod record;
+mod token_lines;
 mod writer;
 
 use std::fmt;
@@ -23,6 +25,7 @@ use trunkline_server::protocol::{Method, Refusal};
 use trunkline_server::{BoxFuture, CallerIdentity, HandlerOutcome, IncomingCall, Interceptor, Next};
 
 use self::record::AuditRecord;
+pub(crate) use self::token_lines::{AuditSlot, AuditedTokenStore};
 use self::writer::AuditWriter;
 
 /// Whether the arguments of calls are logged.
@@ -85,6 +88,14 @@ impl AuditLog {
     #[must_use]
     pub(crate) fn with_owner_lookup(self, index: impl ItemOwnerLookup + 'static) -> Self {
         Self { owners: Some(Arc::new(index)), ..self }
+    }
+
+    /// Writes a line that is not about a call.
+    fn write_line(&self, line: &impl serde::Serialize) {
+        if let Ok(mut line) = serde_json::to_vec(line) {
+            line.push(b'\n');
+            self.writer.write(line);
+        }
     }
 
     /// Reopens the file, for log rotation.

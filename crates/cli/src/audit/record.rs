@@ -9,6 +9,7 @@ use trunkline_server::protocol::{JsonWriter, Method, RawJson, Refusal, Revision,
 use trunkline_server::session::Principal;
 use trunkline_server::{AccessGrant, CallerIdentity, HandlerOutcome, IncomingCall, Next};
 
+use super::credential::AuditedCredential;
 use super::{ArgumentLogging, AuditLog, ItemOwnerLookup};
 
 /// The most bytes of arguments that are written; longer ones are only counted.
@@ -40,6 +41,14 @@ struct AuditLine {
     principal: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     client: Option<String>,
+    /// The client that the access token was issued to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    oauth_client: Option<String>,
+    /// The beginning of the digest of the access token, and its scopes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    credential: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scopes: Option<String>,
     revision: &'static str,
     method: &'static str,
     /// The exposed name of the tool, prompt or resource.
@@ -67,10 +76,14 @@ impl AuditRecord {
     pub(super) fn begin(audit: &AuditLog, call: &IncomingCall, next: &Next) -> Self {
         let client = call.context.client();
         let arguments = call.params().get("arguments").filter(|_| audit.arguments == ArgumentLogging::Full);
+        let used = call.context.with_caller(|caller| AuditedCredential::new(caller.grant.as_deref()));
         let line = AuditLine {
             time: timestamp(),
             principal: shorten(&call.context.principal().to_string()),
             client: client.map(|client| format!("{} {}", shorten(&client.name), shorten(&client.version))),
+            oauth_client: used.oauth_client,
+            credential: used.fingerprint,
+            scopes: used.scopes,
             revision: call.context.revision().as_str(),
             method: call.method.as_str(),
             name: None,
@@ -109,10 +122,7 @@ impl AuditRecord {
             named.write_into(self.audit.owners.as_deref(), &mut self.line);
         }
         self.line.ms = u64::try_from(self.started_at.elapsed().as_millis()).unwrap_or(u64::MAX);
-        if let Ok(mut line) = serde_json::to_vec(&self.line) {
-            line.push(b'\n');
-            self.audit.writer.write(line);
-        }
+        self.audit.write_line(&self.line);
     }
 }
 

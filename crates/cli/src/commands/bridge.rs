@@ -93,7 +93,7 @@ async fn bridge(
     let metrics = transport.enable_metrics(&mut options);
     let vault = args.target_options.config.as_ref().or(resolved.config_file.as_ref());
     let vault = vault.map(|path| VaultSettings::of_config(path)).transpose()?.flatten();
-    let logins = user_logins(transport.anonymous_clients(&args.edge, false), vault.as_ref())?;
+    let logins = user_logins(transport.anonymous_clients(&args.edge, false), vault.as_ref(), None)?;
     let store = transport.open_store(&args.edge, &mut options, None).await?;
     // The bridge connects to its server before it responds to clients.
     let hub = tokio::select! {

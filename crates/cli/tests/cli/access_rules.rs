@@ -84,7 +84,19 @@ fn access_rules_decide_lists_calls_audit_lines_and_explanations() {
     assert_eq!(denied.body.replace("clock__now", "x"), absent.body.replace("clock__non", "x"));
     running.signal(Signal::TERM);
     assert_eq!(running.wait().code, Some(0));
-    let lines = parse_lines(&std::fs::read_to_string(&log).unwrap());
+    let written = std::fs::read_to_string(&log).unwrap();
+    assert!(![ANN, BOB, &speaker, &listener].iter().any(|token| written.contains(*token)), "{written}");
+    let lines = parse_lines(&written);
+    let called_by = |scopes: &str| {
+        let found = |line: &&Value| line["scopes"] == scopes && line["method"] == "tools/call";
+        lines.iter().find(found).unwrap_or_else(|| panic!("{written}"))
+    };
+    let (speaking, listening) = (called_by("mcp:use voice:speak"), called_by("mcp:use"));
+    assert_eq!((&speaking["oauth_client"], &listening["oauth_client"]), (&json!("app"), &json!("app")));
+    let credential = |line: &Value| line["credential"].as_str().unwrap().to_owned();
+    assert_eq!(credential(speaking).len(), 16, "{speaking}");
+    assert_ne!(credential(speaking), credential(listening), "of one user, but two tokens");
+    assert!(lines[0].get("credential").is_none(), "the token of ann is her name: {}", lines[0]);
     let calls: Vec<_> = lines
         .iter()
         .filter(|line| line["method"] == "tools/call")

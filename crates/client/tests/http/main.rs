@@ -7,6 +7,7 @@
     reason = "the helpers of tests are outside of the functions that the lints take for tests"
 )]
 
+mod authorization;
 mod eras;
 mod everything;
 mod floods;

@@ -176,7 +176,14 @@ impl UserLogins {
                 }
             }
         };
-        *link.stage.lock() = LinkStage::Consent(consent.clone());
+        {
+            // Wrong tokens may have ended the link while the authorization was begun.
+            let mut stage = link.stage.lock();
+            if matches!(*stage, LinkStage::Authorizing(_) | LinkStage::Used) {
+                return gone();
+            }
+            *stage = LinkStage::Consent(consent.clone());
+        }
         let mut response = link.with_server(|server, address| {
             consent_page(&ConsentDetails {
                 server,

@@ -12,7 +12,7 @@ use trunkline_session::Principal;
 use crate::browser::Browser;
 use crate::front::{ANN, BOB, Front, say};
 use crate::protected_server::ProtectedServer;
-use crate::within;
+use crate::{until, within};
 
 #[tokio::test]
 async fn connect_links_are_used_once_in_time_and_by_their_own_principal() {
@@ -129,6 +129,31 @@ async fn guessing_tokens_ends_a_link() {
         assert_eq!(browser.post(link.url(), "token=guess".to_owned()).await.status, StatusCode::FORBIDDEN);
     }
     assert_eq!(browser.post(link.url(), format!("token={}", ANN.1)).await.status, StatusCode::GONE);
+}
+
+#[tokio::test]
+async fn guessing_ends_a_link_whose_page_is_being_prepared() {
+    let server = ProtectedServer::start(&["ann-there"]).await;
+    let front = Front::for_users(vec![server.config("notes")]).await;
+    let client = front.client(Client::builder(), ANN).await;
+    say(&client, "notes__whoami").await;
+    let link = within(front.hub.login_link("notes", &Principal::Named(ANN.0.into()))).await.unwrap();
+    server.set_metadata(false);
+    assert!(!server.was_sent("oauth-authorization-server"));
+    let opened = tokio::spawn({
+        let url = link.url().to_owned();
+        async move { Browser::default().post(&url, format!("token={}", ANN.1)).await }
+    });
+    // Its page waits for the authorization server.
+    until(|| server.was_sent("oauth-authorization-server")).await;
+    for _ in 0..5 {
+        let refused = Browser::default().post(link.url(), "token=guess".to_owned()).await;
+        assert_eq!(refused.status, StatusCode::FORBIDDEN);
+    }
+    server.set_metadata(true);
+    assert_eq!(within(opened).await.unwrap().status, StatusCode::GONE);
+    let again = Browser::default().post(link.url(), format!("token={}", ANN.1)).await;
+    assert_eq!(again.status, StatusCode::GONE);
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@ use http::request::Parts;
 use http_body::Body as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 use trunkline_config::{RemoteEndpoint, ServerConfig, ServerLocation, ServerName};
 use trunkline_protocol::Refusal;
 use trunkline_protocol::mirror::MirroredParams;
@@ -31,6 +32,8 @@ pub(crate) struct ProtectedServer {
     pub(crate) issuer: Arc<TokenIssuer>,
     pub(crate) handles: Vec<(&'static str, ServerHandle)>,
     sent: Arc<Mutex<Vec<u8>>>,
+    /// Whether the authorization server answers requests for its metadata.
+    has_metadata: watch::Sender<bool>,
 }
 
 impl ProtectedServer {
@@ -61,12 +64,18 @@ impl ProtectedServer {
         };
         let endpoint = host.http_service(options);
         let (served, tokens, address) = (endpoint.clone(), issuer.clone(), origin.clone());
+        let has_metadata = watch::Sender::new(true);
+        let answers = has_metadata.subscribe();
         let service = move |request: IncomingRequest| {
             let (endpoint, tokens, address) = (served.clone(), tokens.clone(), address.clone());
+            let mut answers = answers.clone();
             async move {
                 let path = request.uri().path().to_owned();
                 if path.starts_with("/mcp") || path.contains("oauth-protected-resource") {
                     return endpoint.respond(request).await;
+                }
+                if path.contains("oauth-authorization-server") {
+                    let _ = answers.wait_for(|answers| *answers).await;
                 }
                 let query = request.uri().query().unwrap_or_default().to_owned();
                 let (_, body) = request.into_head_and_body();
@@ -75,7 +84,12 @@ impl ProtectedServer {
             }
         };
         tokio::spawn(async move { serve(inner, &endpoint, service, DEADLINE).await });
-        Self { origin, issuer, handles, sent }
+        Self { origin, issuer, handles, sent, has_metadata }
+    }
+
+    /// Lets requests for the metadata of the authorization server wait, or go on.
+    pub(crate) fn set_metadata(&self, answers: bool) {
+        self.has_metadata.send_replace(answers);
     }
 
     pub(crate) fn config(&self, name: &str) -> ServerConfig {

@@ -118,12 +118,16 @@ impl Dialer {
     }
 
     /// Leaves the allowed addresses of a host; those of a proxy are the user's own choice.
-    fn allowed(&self, host: &str, mut addresses: Vec<SocketAddr>) -> Result<Vec<SocketAddr>, DialError> {
+    ///
+    /// A name of the loopback is trusted without TLS, so that only this machine is connected to, whatever a name server
+    /// answers ([RFC 6761 §6.3](https://www.rfc-editor.org/rfc/rfc6761#section-6.3)).
+    fn allowed(&self, url: &Url, mut addresses: Vec<SocketAddr>) -> Result<Vec<SocketAddr>, DialError> {
         let first = addresses.first().map(SocketAddr::ip);
-        addresses.retain(|address| self.addresses.allows(address.ip()));
+        let is_here = |address: IpAddr| !url.is_loopback() || address.to_canonical().is_loopback();
+        addresses.retain(|address| self.addresses.allows(address.ip()) && is_here(address.ip()));
         match first {
             Some(address) if addresses.is_empty() => {
-                Err(DialError::Forbidden { host: host.to_owned(), address })
+                Err(DialError::Forbidden { host: url.host().to_owned(), address })
             }
             _ => Ok(addresses),
         }
@@ -155,9 +159,9 @@ impl Dialer {
         let resolving = clock.run_stage(DialStage::Resolve, tcp::resolve(host, port));
         let addresses = resolving.await.map_err(unreachable)?;
         let addresses = match (proxy, url.host().parse::<IpAddr>()) {
-            (None, _) => self.allowed(host, addresses)?,
+            (None, _) => self.allowed(url, addresses)?,
             (Some(_), Ok(literal)) => {
-                self.allowed(url.host(), vec![SocketAddr::new(literal, url.port())])?;
+                self.allowed(url, vec![SocketAddr::new(literal, url.port())])?;
                 addresses
             }
             (Some(_), Err(_)) => addresses,
@@ -257,4 +261,36 @@ fn peer(stream: &TcpStream, host: &str) -> Result<SocketAddr, DialError> {
     stream
         .peer_addr()
         .map_err(|source| DialError::Connect { host: format!("{host} ({source})"), failures: Vec::new() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_the_loopback_lead_to_this_machine_only() {
+        let addresses = |texts: &[&str]| -> Vec<SocketAddr> {
+            texts.iter().map(|text| SocketAddr::new(text.parse().unwrap(), 80)).collect()
+        };
+        let own = ["127.0.0.1", "::1", "::ffff:127.0.0.1"];
+        for (url, answered, allowed) in [
+            ("http://localhost/token", &["198.51.100.7", "10.0.0.1"][..], &[][..]),
+            ("http://issuer.localhost/token", &["198.51.100.7"], &[]),
+            ("https://issuer.localhost/token", &["10.0.0.1", "127.0.0.1"], &["127.0.0.1"]),
+            ("http://localhost/token", &own, &own),
+            ("http://localhost.example.com/token", &["198.51.100.7"], &["198.51.100.7"]),
+        ] {
+            let url: Url = url.parse().unwrap();
+            let found = Dialer::default().allowed(&url, addresses(answered));
+            match found {
+                Ok(found) => assert_eq!(found, addresses(allowed), "{url}"),
+                Err(error) => {
+                    assert!(
+                        matches!(error, DialError::Forbidden { .. }) && allowed.is_empty(),
+                        "{url}: {error}"
+                    );
+                }
+            }
+        }
+    }
 }

@@ -17,7 +17,8 @@ pub enum DialError {
         /// The error of the resolver.
         source: io::Error,
     },
-    /// The host has only addresses that the [`AddressPolicy`](super::AddressPolicy) excludes.
+    /// The host has only addresses that the [`AddressPolicy`](super::AddressPolicy) excludes, or is a name of the loopback
+    /// with an address elsewhere.
     #[error(
         "`{host}` is at {address}, which is not a public address and not in the network of the server that named it"
     )]

@@ -9,10 +9,21 @@ pub(super) struct Banner<'a> {
     /// The paths of HTTP+SSE and of WebSockets, where they are served.
     pub(super) channels: Option<(&'a str, &'a str)>,
     pub(super) builtin: &'a str,
-    /// Whether callers need a token.
-    pub(super) token: bool,
+    /// What callers send to be let in.
+    pub(super) credential: BannerCredential,
+    /// The URL by which clients have to reach the endpoint, if it is another one.
+    pub(super) public_url: Option<&'a str>,
     /// Whether TLS is enabled.
     pub(super) tls: bool,
+}
+
+/// What a client sends to be let in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BannerCredential {
+    None,
+    StaticToken,
+    /// An access token, which it gets by itself.
+    AccessToken,
 }
 
 impl Banner<'_> {
@@ -31,19 +42,19 @@ impl Banner<'_> {
 impl fmt::Display for Banner<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let url = self.url();
-        let (option, member) = if self.token {
-            (
+        let (option, member) = match self.credential {
+            BannerCredential::StaticToken => (
                 " \\\n    --header \"Authorization: Bearer TOKEN\"",
                 ",\n    \"headers\": { \"Authorization\": \"Bearer TOKEN\" }",
-            )
-        } else {
-            ("", "")
+            ),
+            BannerCredential::None | BannerCredential::AccessToken => ("", ""),
         };
         writeln!(f, "trunkline {} listening on {url}", env!("CARGO_PKG_VERSION"))?;
         if let Some((sse, websocket)) = self.channels {
             writeln!(f, "and on {sse} (HTTP+SSE) and {websocket} (WebSocket)")?;
         }
         writeln!(f, "serving {}; press Ctrl-C to stop\n", self.builtin)?;
+        let url = self.public_url.unwrap_or(&url);
         writeln!(f, "Claude Code:\n  claude mcp add --transport http trunkline {url}{option}\n")?;
         writeln!(f, "Other clients, in mcp.json:")?;
         writeln!(
@@ -55,20 +66,22 @@ impl fmt::Display for Banner<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::BannerCredential::{AccessToken, None as NoCredential, StaticToken};
     use super::*;
 
-    fn banner(address: &str, token: bool) -> String {
+    fn banner(address: &str, credential: BannerCredential, public_url: Option<&str>) -> String {
         let channels = Some(("/sse", "/ws"));
         let address = address.parse().unwrap();
-        let tls = token;
-        Banner { address, path: "/mcp", channels, builtin: "echo, time", token, tls }.to_string()
+        let tls = credential != NoCredential;
+        Banner { address, path: "/mcp", channels, builtin: "echo, time", credential, public_url, tls }
+            .to_string()
     }
 
     #[test]
     fn banner_fits_80_columns() {
         for address in ["127.0.0.1:7411", "255.255.255.255:65535", "[::1]:7411"] {
-            for token in [false, true] {
-                for line in banner(address, token).lines() {
+            for credential in [NoCredential, StaticToken, AccessToken] {
+                for line in banner(address, credential, None).lines() {
                     assert!(line.len() <= 80, "{line}");
                 }
             }
@@ -76,14 +89,22 @@ mod tests {
     }
 
     #[test]
-    fn client_snippet_is_json_with_the_url() {
-        for token in [false, true] {
-            let text = banner("0.0.0.0:7411", token);
+    fn client_snippet_is_json_with_the_url_of_clients() {
+        let public = "https://hub.example.com/mcp";
+        for (credential, public_url, url) in [
+            (NoCredential, None, "http://127.0.0.1:7411/mcp"),
+            (StaticToken, None, "https://127.0.0.1:7411/mcp"),
+            (StaticToken, Some(public), public),
+            (AccessToken, Some(public), public),
+        ] {
+            let text = banner("0.0.0.0:7411", credential, public_url);
             let snippet = text.split_once("mcp.json:\n").unwrap().1;
             let json: serde_json::Value = serde_json::from_str(snippet).unwrap();
             let server = &json["mcpServers"]["trunkline"];
-            assert_eq!(server["url"], format!("http{}://127.0.0.1:7411/mcp", if token { "s" } else { "" }));
-            assert_eq!(server["headers"]["Authorization"] == "Bearer TOKEN", token);
+            assert_eq!(server["url"], url);
+            assert!(text.contains(&format!("claude mcp add --transport http trunkline {url}")), "{text}");
+            // A client that logs in by itself has no token to write into a file.
+            assert_eq!(server["headers"]["Authorization"] == "Bearer TOKEN", credential == StaticToken);
         }
     }
 }

@@ -14,7 +14,7 @@ use trunkline_server::http::{
 
 use super::PreparedService;
 use super::auth::InboundAuth;
-use super::banner::Banner;
+use super::banner::{Banner, BannerCredential};
 use super::console::HubConsole;
 use super::gateway::SessionSource;
 use super::health::{
@@ -60,7 +60,8 @@ pub(super) async fn serve(
     let mut options =
         HttpServerOptions { authenticator, protected_resource, tls, ..http_options(args, address.ip()) };
     session_store::attach_sessions(serving.store.as_ref(), &mut options);
-    set_page_origin(serving, &options);
+    let (credential, public_url) = (client_credential(table.is_some(), has_auth), public_url(&options));
+    set_page_origin(serving, public_url.as_deref());
     let console = HubConsole::new(serving);
     let on_admin = AdminPages { probes: probes(ProbeAudience::Operators), console: &console };
     let admin = bind_admin(args, has_auth, host, on_admin, &options).await?;
@@ -77,7 +78,7 @@ pub(super) async fn serve(
         console: console.on_main(address, !args.tls.is_empty()),
     };
     publish_address(args, port_file.as_ref(), address)?;
-    announce(serving, address, has_auth, warning, &console);
+    announce(serving, address, (credential, public_url.as_deref()), warning, &console);
     let keeping = serving.start_backend().await;
     let drained = tokio::select! {
         never = shutdown.handle_signals(signals, args.drain_delay, || serving.begin_shutdown()) => match never {},
@@ -113,12 +114,25 @@ fn write_ready_fd(descriptor: u32, address: SocketAddr) -> Result<(), CliFailure
 }
 
 /// Serves the connect pages at the public address, if it is known.
-fn set_page_origin(serving: &PreparedService<'_>, options: &HttpServerOptions) {
+fn set_page_origin(serving: &PreparedService<'_>, public_url: Option<&str>) {
+    if let (Some(logins), Some(url)) = (&serving.logins, public_url) {
+        logins.set_base_url(&origin_of(url));
+    }
+}
+
+fn client_credential(has_issuers: bool, has_auth: bool) -> BannerCredential {
+    match (has_issuers, has_auth) {
+        (true, _) => BannerCredential::AccessToken,
+        (false, true) => BannerCredential::StaticToken,
+        (false, false) => BannerCredential::None,
+    }
+}
+
+/// Returns the public URL of the endpoint, if it is known.
+fn public_url(options: &HttpServerOptions) -> Option<String> {
     let of_tokens = || options.authenticator.protected_resource();
     let resource = options.protected_resource.clone().map(Arc::new).or_else(of_tokens);
-    if let (Some(logins), Some(resource)) = (&serving.logins, &resource) {
-        logins.set_base_url(&origin_of(resource.resource()));
-    }
+    resource.map(|resource| resource.resource().to_owned())
 }
 
 /// Refuses to serve several users with the logins of one: the tokens of one user must never serve another.
@@ -306,7 +320,7 @@ fn origin_of(url: &str) -> String {
 fn announce(
     serving: &PreparedService<'_>,
     address: SocketAddr,
-    has_auth: bool,
+    (credential, public_url): (BannerCredential, Option<&str>),
     warning: Option<&str>,
     console: &HubConsole,
 ) {
@@ -317,7 +331,8 @@ fn announce(
         path: &http.path,
         channels: (!http.only_streamable).then_some((&http.sse_path, &http.ws_path)),
         builtin,
-        token: has_auth,
+        credential,
+        public_url,
         tls: !http.tls.is_empty(),
     };
     if let Some(gateway) = serving.gateway() {

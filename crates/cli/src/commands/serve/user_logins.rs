@@ -11,6 +11,7 @@ use trunkline_hub::{AnonymousClients, LoginAudience, UserLogins};
 use trunkline_server::Host;
 use trunkline_server::http::{HttpServerOptions, IncomingRequest, McpResponseBody, serve};
 
+use crate::audit::{AuditSlot, AuditedTokenStore};
 use crate::exit::CliFailure;
 use crate::login::{VaultSettings, open_store, open_vault};
 use crate::terminal::escape_line;
@@ -18,13 +19,15 @@ use crate::terminal::escape_line;
 /// How long a page that is being shown may delay the end of the process.
 const PAGE_GRACE: Duration = Duration::from_millis(100);
 
-/// Makes the logins of a hub. Its clients are anonymous and of one user, or each principal is a user.
+/// Makes the logins of a hub. Its clients are anonymous and of one user, or each principal is a user. Changes of tokens are
+/// written to the audit log, once there is one.
 ///
 /// # Errors
 /// The configuration names a vault that cannot be used.
 pub(crate) fn user_logins(
     anonymous: AnonymousClients,
     vault: Option<&VaultSettings>,
+    audit: Option<&AuditSlot>,
 ) -> Result<UserLogins, CliFailure> {
     let audience = match anonymous {
         AnonymousClients::SingleUser => LoginAudience::LocalUser,
@@ -38,7 +41,10 @@ pub(crate) fn user_logins(
         }
         None => open_or_begin_store(),
     };
-    Ok(UserLogins::new(audience, store))
+    let audited = |audit: &AuditSlot| -> Arc<dyn TokenStore> {
+        Arc::new(AuditedTokenStore::new(store.clone(), audit.clone()))
+    };
+    Ok(UserLogins::new(audience, audit.map_or_else(|| store.clone(), audited)))
 }
 
 /// Opens the stored logins, or begins without any: most hubs have no server that demands one.

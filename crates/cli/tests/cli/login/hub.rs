@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::LoginSetup;
 use crate::bare_client::{HttpReply, get, post, send};
-use crate::messages::{call, modern};
+use crate::messages::{call, modern, parse_lines};
 use crate::process::{RunningCommand, file};
 
 impl LoginSetup {
@@ -100,8 +100,8 @@ fn operator_ends_the_logins_of_one_user_with_and_without_a_running_hub() {
     let setup = LoginSetup::new("login_hub_users");
     file(&setup.home, "tokens", &format!("ann {ANN}\nbob {BOB}\n"), 0o600);
     file(&setup.home, "vault.key", &"k".repeat(32), 0o600);
-    let tables =
-        "[auth]\ntokens = \"tokens\"\n[vault]\nfile = \"vault/tokens.json\"\nkey_files = [\"vault.key\"]\n";
+    let tables = "[auth]\ntokens = \"tokens\"\n[audit]\nfile = \"calls.jsonl\"\n\
+                  [vault]\nfile = \"vault/tokens.json\"\nkey_files = [\"vault.key\"]\n";
     let (hub, address) = setup.serve_hub(tables);
     let untrusted = setup.run(&["logins", "--all-users"]);
     assert_eq!(untrusted.code, Some(3), "the file could name any vault: {untrusted:?}");
@@ -111,6 +111,8 @@ fn operator_ends_the_logins_of_one_user_with_and_without_a_running_hub() {
     );
     assert_eq!(setup.run(&["trust"]).code, Some(0));
     for token in [ANN, BOB] {
+        // Each request of Bob needs a new token.
+        setup.server.set_life(if token == BOB { 0 } else { 3600 });
         let asked = echo(address, token);
         let link = asked.split_whitespace().find(|word| word.contains("/connect/"));
         setup.open_link(address, link.unwrap_or_else(|| panic!("{asked}")), Some(token));
@@ -134,8 +136,11 @@ fn operator_ends_the_logins_of_one_user_with_and_without_a_running_hub() {
     assert_eq!(echo(address, BOB), "hi");
     let again = setup.run(&["logout", "--user", "ann"]);
     assert_eq!(again.code, Some(1), "{again:?}");
+    setup.server.forget_tokens();
+    assert!(echo(address, BOB).contains("/connect/"), "his token cannot be refreshed");
     hub.signal(Signal::TERM);
     assert_eq!(hub.wait().code, Some(0));
+    check_token_lines(&setup);
     let offline = setup.run(&["logout", "--user", "bob", "--json"]);
     let printed: Value = serde_json::from_str(&offline.stdout).unwrap();
     assert_eq!(
@@ -143,7 +148,37 @@ fn operator_ends_the_logins_of_one_user_with_and_without_a_running_hub() {
         (&json!(1), &json!(true)),
         "{offline:?}"
     );
-    assert_eq!(setup.server.revoked().len(), 4);
+    assert_eq!(setup.server.revoked().len(), 3, "of his, an access token is left");
+}
+
+/// Checks what the audit log has of the tokens of two users, after an operator has ended the login of one.
+fn check_token_lines(setup: &LoginSetup) {
+    let written = std::fs::read_to_string(setup.home.join("calls.jsonl")).unwrap();
+    assert!(![ANN, BOB, "secret-"].iter().any(|secret| written.contains(secret)), "{written}");
+    let lines = parse_lines(&written);
+    let events: Vec<_> = lines.iter().filter(|line| line.get("event").is_some()).collect();
+    let shown = |line: &&Value| format!("{} {}", line["event"], line["account"]).replace('"', "");
+    let mut order: Vec<_> = events.iter().map(shown).collect();
+    order.dedup();
+    assert_eq!(
+        order,
+        [
+            "token_issued user:ann",
+            "token_issued user:bob",
+            "token_renewed user:bob",
+            "logins_ended user:ann",
+            "token_renewed user:bob",
+            "logins_ended user:ann",
+            "token_ended user:bob",
+        ],
+        "{written}"
+    );
+    let issued = events[0];
+    assert_eq!(issued["server_url"], setup.server.url(), "{issued}");
+    assert_eq!(issued["credential"].as_str().map(str::len), Some(16), "{issued}");
+    for member in ["time", "issuer", "oauth_client", "scopes", "expires"] {
+        assert!(issued[member].is_string(), "{member}: {issued}");
+    }
 }
 
 #[test]

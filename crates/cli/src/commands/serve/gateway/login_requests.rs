@@ -63,7 +63,10 @@ impl Gateway {
         };
         match self.hub().revoke_user(&stored, server).await {
             Ok(count) => {
-                tracing::info!(user, server, count, "the logins of a user were removed");
+                tracing::info!(user, server, count, "the logins of a user were ended");
+                if let Some(audit) = self.inner.audit.get() {
+                    audit.write_ended_logins(&stored, server);
+                }
                 AdminResponse::Revoked(count)
             }
             Err(error) => {

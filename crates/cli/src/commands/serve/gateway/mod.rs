@@ -43,7 +43,7 @@ use super::plan::ServePlan;
 use super::plan_trust::TrustMode;
 use super::session_store::OpenedStore;
 use super::user_logins;
-use crate::audit::{AuditLog, ItemOwnerLookup};
+use crate::audit::{AuditLog, AuditSlot, ItemOwnerLookup};
 use crate::builtin::BuiltinServer;
 use crate::exit::CliFailure;
 use crate::signals::HangupSignals;
@@ -82,7 +82,7 @@ struct GatewayInner {
     /// The web console, if it is served.
     console: OnceLock<Console>,
     /// Where calls are noted down, if anywhere.
-    audit: OnceLock<AuditLog>,
+    audit: AuditSlot,
     /// Whether standard error carries JSON lines and so nothing else.
     stderr_is_json: bool,
     trust_mode: TrustMode,
@@ -104,7 +104,8 @@ impl Gateway {
             limits.first_list_timeout = list_wait;
         }
         let anonymous = args.transport().anonymous_clients(&args.edge, plan.auth.is_some());
-        let logins = user_logins(anonymous, plan.vault.as_ref())?;
+        let audit = AuditSlot::default();
+        let logins = user_logins(anonymous, plan.vault.as_ref(), Some(&audit))?;
         let mut options = HubOptions {
             connector: wiring.clone(),
             anonymous,
@@ -135,7 +136,7 @@ impl Gateway {
             #[cfg(unix)]
             login_links: login_requests::LocalLinks::default(),
             console: OnceLock::new(),
-            audit: OnceLock::new(),
+            audit,
             stderr_is_json: args.edge.log.stderr_is_json(),
             trust_mode: args.trust_mode(),
             plan: Mutex::new(Arc::new(plan)),

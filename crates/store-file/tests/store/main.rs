@@ -5,6 +5,8 @@ mod contracts;
 #[cfg(test)]
 mod crash;
 #[cfg(test)]
+mod damaged_files;
+#[cfg(test)]
 mod fixture;
 #[cfg(test)]
 mod older_format;

@@ -9,8 +9,12 @@ mod damaged_files;
 #[cfg(test)]
 mod fixture;
 #[cfg(test)]
+mod many_sessions;
+#[cfg(test)]
 mod older_format;
 #[cfg(test)]
 mod refused_files;
 #[cfg(test)]
 mod restart;
+#[cfg(test)]
+mod session_crowd;

@@ -33,7 +33,7 @@ pub(crate) fn catch_panic<T>(run: impl FnOnce() -> T) -> Option<T> {
 #[cfg(unix)]
 const MAX_UNFINISHED_BYTES: u64 = 4 << 20;
 
-/// Empties a file whose creation was interrupted: the database writes its magic number last, and refuses a file without.
+/// Empties a file if its creation was interrupted: the database writes its magic number last, and refuses a file without.
 ///
 /// The lock that the database takes is taken before, so that no other process is creating the file.
 #[cfg(unix)]

@@ -137,7 +137,7 @@ impl FileStore {
     }
 }
 
-/// Describes a file at whose content the database panicked.
+/// Describes a file with content at which the database panicked.
 fn broken(path: &Path) -> FileStoreError {
     FileStoreError::Damaged { path: path.to_path_buf(), cause: "its parts do not fit together".to_owned() }
 }

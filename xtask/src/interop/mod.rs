@@ -120,7 +120,7 @@ pub(crate) fn run_clients(tools: &InstalledTools, url: String, results: &str) ->
     Ok(print_table(&["client", "transport", "mode"], ran))
 }
 
-/// Starts a client that makes the calls which it is told to make, and waits until it is connected.
+/// Starts a client that reads commands, and waits until it is connected.
 pub(crate) fn start_controlled_client(
     tools: &InstalledTools,
     name: &'static str,

@@ -133,7 +133,7 @@ impl SdkCaller<'_> {
         }
     }
 
-    /// Opens another connection, as a program does whose SDK has ended the one before.
+    /// Opens another connection, as a program does after its SDK has ended the one before.
     fn connect_again(&mut self, record: &RunRecord) {
         let SdkKind { title, ends_at_failures, .. } = self.place.kind;
         if !ends_at_failures {
@@ -166,7 +166,7 @@ impl SdkCaller<'_> {
                     RequestOutcome::Unexpected
                 }
             },
-            // The SDK does not tell an error of the call from one of the connection.
+            // An SDK reports errors of calls and of connections alike.
             Ok(CallAnswer::Refused(_)) => RequestOutcome::CallFailed,
             Err(_) => RequestOutcome::Broken,
         };

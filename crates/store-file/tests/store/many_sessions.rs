@@ -9,7 +9,6 @@ use crate::fixture::{NOW, folder, record};
 use crate::session_crowd::{limits, open_list_touch_and_expire};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[expect(clippy::print_stdout, reason = "figures of a test that is run for them")]
 async fn many_sessions_in_a_file_are_listed_touched_and_expired() {
     let (_folder, path) = folder();
     let limits = FileStoreLimits { sessions: limits(), ..Default::default() };

@@ -25,7 +25,6 @@ pub(crate) fn limits() -> SessionLimits {
 struct Steps(Instant);
 
 impl Steps {
-    #[expect(clippy::print_stdout, reason = "figures of a test that is run for them")]
     fn end(&mut self, step: &str) {
         println!("{step}: {:.1} s", self.0.elapsed().as_secs_f64());
         self.0 = Instant::now();

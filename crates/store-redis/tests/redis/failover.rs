@@ -114,7 +114,7 @@ async fn store_follows_sentinel_to_another_primary() {
     assert_eq!(store.sessions().get(own.id, &ann(), NOW).await, Ok(Some(own)));
 }
 
-/// What docs/scaling.md says that a failover may lose: this, and nothing else.
+/// A failover may lose this, and nothing else: the promise of docs/scaling.md.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn failover_loses_exactly_what_the_replica_did_not_have() {
     let mut servers = SentinelServers::start();

@@ -16,7 +16,6 @@ fn used_memory(server: &RedisProcess) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[expect(clippy::print_stdout, reason = "figures of a test that is run for them")]
 async fn many_sessions_in_redis_are_listed_touched_and_expired() {
     let server = RedisProcess::start();
     let limits = RedisStoreLimits { sessions: limits(), ..Default::default() };

@@ -5,7 +5,8 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-use redb::{Database, DatabaseError};
+use redb::backends::FileBackend;
+use redb::{Database, DatabaseError, StorageBackend};
 
 /// How much of the file is cached in memory, besides its content: it is only written while it is open.
 const CACHE_BYTES: usize = 4 << 20;
@@ -19,7 +20,44 @@ pub(crate) fn open_database(path: &Path) -> Result<Database, DatabaseError> {
     let file = options.open(path)?;
     #[cfg(unix)]
     discard_unfinished_creation(&file, path)?;
-    Database::builder().create_with_file_format_v3(true).set_cache_size(CACHE_BYTES).create_file(file)
+    let backend = BoundedFile(FileBackend::new(file)?);
+    Database::builder()
+        .create_with_file_format_v3(true)
+        .set_cache_size(CACHE_BYTES)
+        .create_with_backend(backend)
+}
+
+/// The largest part of the file that is read without a look at the length of the file.
+const SMALL_READ: usize = 1 << 20;
+
+/// A file of which nothing behind its end is read: the database allocates the size in a damaged page number, up to terabytes, and a
+/// failed allocation ends the process.
+#[derive(Debug)]
+struct BoundedFile(FileBackend);
+
+impl StorageBackend for BoundedFile {
+    fn len(&self) -> io::Result<u64> {
+        self.0.len()
+    }
+
+    fn read(&self, offset: u64, len: usize) -> io::Result<Vec<u8>> {
+        if len > SMALL_READ && offset.saturating_add(len as u64) > self.0.len()? {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        self.0.read(offset, len)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.0.set_len(len)
+    }
+
+    fn sync_data(&self, eventual: bool) -> io::Result<()> {
+        self.0.sync_data(eventual)
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.0.write(offset, data)
+    }
 }
 
 /// Runs code of the database, which panics at some damage in place of returning an error; `None` if it panicked.
@@ -76,7 +114,6 @@ mod tests {
     use std::sync::Arc;
 
     use parking_lot::Mutex;
-    use redb::StorageBackend;
     use redb::backends::InMemoryBackend;
 
     use super::*;
@@ -121,21 +158,19 @@ mod tests {
         }
     }
 
-    /// Returns what is on the disk at each step of the creation of a database.
-    fn states_of_a_creation() -> Vec<Vec<u8>> {
+    /// Creates a database, and returns what is on the disk at each step.
+    fn states_of_a_creation() -> Result<Vec<Vec<u8>>, DatabaseError> {
         let disk = RecordingDisk::default();
         let states = disk.states.clone();
-        let made = Database::builder().create_with_file_format_v3(true).create_with_backend(disk).unwrap();
-        drop(made);
-        let taken = states.lock().clone();
-        taken
+        drop(Database::builder().create_with_file_format_v3(true).create_with_backend(disk)?);
+        Ok(std::mem::take(&mut *states.lock()))
     }
 
     #[test]
     fn creation_that_was_interrupted_at_any_step_begins_again() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("sessions.redb");
-        let states = states_of_a_creation();
+        let states = states_of_a_creation().unwrap();
         let without_magic = states.iter().filter(|state| !state.starts_with(b"redb")).count();
         assert!(without_magic > 1, "{without_magic} of {} states", states.len());
         for (step, state) in states.iter().enumerate() {
@@ -146,10 +181,23 @@ mod tests {
     }
 
     #[test]
+    fn read_behind_the_end_of_the_file_fails_without_its_memory() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(1 << 20).unwrap();
+        let bounded = BoundedFile(FileBackend::new(file).unwrap());
+        assert_eq!(bounded.read(0, 1 << 20).unwrap().len(), 1 << 20);
+        for (offset, length) in [(0, 1 << 40), (1, 1 << 20), (u64::MAX, 2 << 20)] {
+            let read = bounded.read(offset, length).map(|content| content.len());
+            assert_eq!(read.unwrap_err().kind(), io::ErrorKind::UnexpectedEof, "{offset} {length}");
+        }
+    }
+
+    #[test]
     fn file_that_is_being_created_by_another_process_is_left_alone() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("sessions.redb");
-        let state = states_of_a_creation().into_iter().find(|state| !state.starts_with(b"redb")).unwrap();
+        let state =
+            states_of_a_creation().unwrap().into_iter().find(|state| !state.starts_with(b"redb")).unwrap();
         std::fs::write(&path, &state).unwrap();
         let other = File::open(&path).unwrap();
         rustix::fs::flock(&other, rustix::fs::FlockOperation::NonBlockingLockExclusive).unwrap();

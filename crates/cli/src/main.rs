@@ -75,7 +75,7 @@ fn print_usage(error: &clap::Error) {
 fn with_uninstall_hint(mut error: clap::Error) -> clap::Error {
     let given = error.get(ContextKind::InvalidSubcommand);
     if matches!(given, Some(ContextValue::String(given)) if given == "uninstall") {
-        error.insert(ContextKind::SuggestedSubcommand, ContextValue::None);
+        error.remove(ContextKind::SuggestedSubcommand);
         let hint = "remove the hub from a client with `trunkline install CLIENT --uninstall`";
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![hint.into()]));
     }

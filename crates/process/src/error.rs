@@ -12,7 +12,7 @@ use super::stdout_noise::StdoutNoise;
 #[non_exhaustive]
 pub enum SpawnError {
     /// There is no such program.
-    #[error("`{program}` was not found{}", if program.contains(std::path::is_separator) { "" } else { " in PATH" })]
+    #[error("`{program}` was not found{}", where_it_was_looked_for(program))]
     NotFound {
         /// The name of the program as given.
         program: String,
@@ -63,6 +63,14 @@ pub enum SpawnError {
         /// The error of the operating system.
         source: io::Error,
     },
+}
+
+/// Returns the end of the message about a missing program: where it was looked for, and a mistake that is often made.
+fn where_it_was_looked_for(program: &str) -> String {
+    let place = if program.contains(std::path::is_separator) { "" } else { " in PATH" };
+    let is_line = program.contains(char::is_whitespace);
+    let hint = if is_line { "; its arguments have to be given apart from its name" } else { "" };
+    format!("{place}{hint}")
 }
 
 /// Returns the name of a program for messages.

@@ -1,14 +1,15 @@
-use std::fs::OpenOptions;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
-use redb::{Database, DatabaseError, StorageError};
+use redb::{DatabaseError, StorageError};
 use trunkline_session::{
     EventLimits, MemoryEvents, MemorySessions, MemoryStates, RecordSealer, SessionLimits, StateKeys,
     StateLimits,
 };
 
 use crate::clock_granularity;
+use crate::database_file::{catch_panic, open_database};
 use crate::error::{DatabaseFailure, FileStoreError};
 use crate::file_events::FileEvents;
 use crate::file_sessions::FileSessions;
@@ -16,9 +17,6 @@ use crate::file_states::FileStates;
 use crate::store_core::{OpenDatabase, OpenStore, StoreCore, StoreMemory};
 use crate::tables::{self, LoadError};
 use crate::write_queue::WriteQueue;
-
-/// How much of the file is cached in memory, besides its content: it is only written while it is open.
-const CACHE_BYTES: usize = 4 << 20;
 
 /// The limits of the stores in a file.
 #[derive(Clone, Debug, Default)]
@@ -64,7 +62,8 @@ impl FileStore {
         limits: FileStoreLimits,
     ) -> Result<Self, FileStoreError> {
         let path: Arc<Path> = path.as_ref().into();
-        let database = open_database(&path).map_err(|error| describe(&path, error))?;
+        let opened = catch_panic(|| open_database(&path)).ok_or_else(|| broken(&path))?;
+        let database = opened.map_err(|error| describe(&path, error))?;
         let reopened = path.clone();
         let reopen = Box::new(move || open_database(&reopened).map_err(DatabaseFailure::from));
         Self::start(path, database, reopen, keys, limits)
@@ -73,7 +72,7 @@ impl FileStore {
     /// Reads an open database into memory and starts its writer.
     pub(crate) fn start(
         path: Arc<Path>,
-        database: Database,
+        database: redb::Database,
         reopen: OpenDatabase,
         keys: &StateKeys,
         limits: FileStoreLimits,
@@ -84,12 +83,14 @@ impl FileStore {
             events: MemoryEvents::with_journal(limits.events),
             states: MemoryStates::with_journal(limits.states),
         };
+        // A database that has panicked may panic again when it is dropped.
         let read = || {
             let is_current = tables::check_header(&database, &sealer)?;
             let loaded = tables::load(&database, &sealer, &memory, slack)?;
-            Ok::<_, LoadError>((is_current, loaded))
+            Ok::<_, LoadError>((database, is_current, loaded))
         };
-        let (is_current, loaded) = read().map_err(|error| match error {
+        let read = catch_panic(read).ok_or_else(|| broken(&path))?;
+        let (database, is_current, loaded) = read.map_err(|error| match error {
             LoadError::WrongKey => FileStoreError::WrongKey(path.to_path_buf()),
             LoadError::Newer(detail) => FileStoreError::Newer { path: path.to_path_buf(), detail },
             LoadError::File(cause) => FileStoreError::Damaged { path: path.to_path_buf(), cause: cause.0 },
@@ -136,24 +137,24 @@ impl FileStore {
     }
 }
 
-fn open_database(path: &Path) -> Result<Database, DatabaseError> {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let file = options.open(path)?;
-    Database::builder().create_with_file_format_v3(true).set_cache_size(CACHE_BYTES).create_file(file)
+/// Describes a file with content at which the database panicked.
+fn broken(path: &Path) -> FileStoreError {
+    FileStoreError::Damaged { path: path.to_path_buf(), cause: "its parts do not fit together".to_owned() }
 }
 
 fn describe(path: &Path, error: DatabaseError) -> FileStoreError {
     let path = path.to_path_buf();
     match error {
         DatabaseError::DatabaseAlreadyOpen => FileStoreError::Locked(path),
-        DatabaseError::Storage(StorageError::Io(cause))
-            if cause.kind() != std::io::ErrorKind::InvalidData =>
-        {
-            FileStoreError::Unusable { path, cause }
-        }
+        DatabaseError::Storage(StorageError::Io(cause)) => match cause.kind() {
+            ErrorKind::InvalidData => {
+                FileStoreError::Damaged { path, cause: "it does not begin as one".to_owned() }
+            }
+            ErrorKind::UnexpectedEof => {
+                FileStoreError::Damaged { path, cause: "its end is missing".to_owned() }
+            }
+            _ => FileStoreError::Unusable { path, cause },
+        },
         DatabaseError::UpgradeRequired(format) => {
             FileStoreError::Newer { path, detail: format!("its file format is {format}") }
         }

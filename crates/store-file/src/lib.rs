@@ -16,9 +16,13 @@
 //! - What was acknowledged survives a killed process, and what was deleted stays deleted:
 //!   `acknowledged_changes_survive_a_killed_process`.
 //! - A disk that fails and recovers loses nothing that was acknowledged: `failed_writes_are_refused_and_made_up_for`.
+//! - A file that was cut off or overwritten is refused, or read as far as it is intact, and nothing panics:
+//!   `file_that_was_cut_off_is_refused_and_nothing_panics`, `file_that_was_overwritten_in_part_never_has_another_content`.
+//! - A creation that was interrupted begins again: `creation_that_was_interrupted_at_any_step_begins_again`.
 //! - The file shows no id and no content: `file_contains_neither_ids_nor_content`.
 #![forbid(unsafe_code)]
 
+mod database_file;
 mod error;
 #[cfg(test)]
 mod failing_disk;

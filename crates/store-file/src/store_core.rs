@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 use redb::Database;
 use trunkline_session::{MemoryEvents, MemorySessions, MemoryStates, RecordSealer, StateKeys};
 
+use crate::database_file::catch_panic;
 use crate::error::DatabaseFailure;
 use crate::tables;
 use crate::write_queue::WriteQueue;
@@ -112,11 +113,12 @@ fn run_writer(core: &StoreCore, database: Database, mut open: OpenDatabase) {
     let _end = EndGuard(&core.queue);
     let mut database = Some(database);
     while let Some(batch) = core.queue.next_batch() {
-        let written = write_batch(core, &mut database, &mut open, &batch.dirty);
+        let written = catch_panic(|| write_batch(core, &mut database, &mut open, &batch.dirty));
+        let written = written.unwrap_or_else(|| Err(DatabaseFailure("the file is damaged".to_owned())));
         if let Err(error) = &written {
             tracing::error!(%error, "the session store cannot be written; no change is accepted until it can");
             // A database does no more after an input or output error; the next attempt opens it again.
-            database = None;
+            let _ = catch_panic(|| database = None);
         }
         if !core.queue.finish(batch, written.map_err(|error| error.to_string())) {
             return;

@@ -56,7 +56,7 @@ impl EventWrites {
         now: Timestamp,
     ) -> ScriptCall {
         let key = session.row_key();
-        let partition = u128::from_be_bytes(key) % u128::from(self.core.header.partitions);
+        let partition = u128::from_be_bytes(key) % u128::from(self.core.header().partitions);
         let base = format!("{{{}:events{partition}}}", self.core.prefix);
         let list = format!("{base}:{}", hexadecimal(key));
         let shared = ["order", "last", "sizes", "totals"].map(|name| format!("{base}:{name}"));
@@ -89,7 +89,7 @@ impl EventWrites {
     ) -> Result<(), StoreError> {
         let now = events.iter().map(|(_, now)| *now).max().unwrap_or_default();
         let token = random_token()?;
-        let partitions = self.core.header.partitions as usize;
+        let partitions = self.core.header().partitions as usize;
         let mut call = self
             .call(&EVENTS_APPEND, session, now)
             .arg(&token)

@@ -16,7 +16,7 @@ const PARTITION_BYTES: usize = 4 << 20;
 const MAX_PARTITIONS: usize = 64;
 
 /// What all processes that use a store have to agree on. The first one decides.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub(crate) struct StoreHeader {
     pub(crate) salt: StoreSalt,
     /// How many parts the events are divided into.
@@ -56,7 +56,7 @@ impl StoreHeader {
         Some(Self { salt: *salt, partitions: partitions.max(1) })
     }
 
-    /// Reads the header, or writes it if the store is new. The key of an old header is replaced.
+    /// Reads the header, or writes it if the store is new.
     pub(crate) async fn open(
         link: &RedisLink,
         key: &str,
@@ -64,7 +64,17 @@ impl StoreHeader {
         events: &EventLimits,
     ) -> Result<Self, StoreHeaderError> {
         let fresh = Self::new(events).map_err(StoreHeaderError::NoRandomness)?;
-        let sealed = fresh.seal(key, sealer)?;
+        fresh.agree(link, key, sealer).await
+    }
+
+    /// Returns the header that the store has, which becomes this one if there is none. The key of an old header is replaced.
+    pub(crate) async fn agree(
+        &self,
+        link: &RedisLink,
+        key: &str,
+        sealer: &RecordSealer,
+    ) -> Result<Self, StoreHeaderError> {
+        let sealed = self.seal(key, sealer)?;
         let call = ScriptCall::new(&HEADER, &[key.to_owned()]).arg(FORMAT).arg(sealed);
         let found: (Option<u32>, Vec<u8>) = link.call(&call).await.map_err(StoreHeaderError::Unreachable)?;
         let (format, seal) = found;

@@ -104,13 +104,13 @@ impl RedisLink {
         generation.store(first, Ordering::Relaxed);
         let error = match operation.run(connection).await {
             Err(error) if is_broken(&error) => error,
-            outcome => return outcome.map_err(|error| StoreError::Unavailable(error.to_string())),
+            outcome => return outcome.map_err(|error| StoreError::Unavailable(reason(&error))),
         };
         tracing::debug!(%error, "the connection to the session store is opened again");
         self.discard(first).await;
         let (connection, second) = self.connection().await?;
         generation.store(second, Ordering::Relaxed);
-        operation.run(connection).await.map_err(|error| StoreError::Unavailable(error.to_string()))
+        operation.run(connection).await.map_err(|error| StoreError::Unavailable(reason(&error)))
     }
 
     async fn connection(&self) -> Result<(OpenConnection, u64), StoreError> {
@@ -133,7 +133,7 @@ impl RedisLink {
                 Ok((connection, state.generation))
             }
             Err(error) => {
-                let cause = error.to_string();
+                let cause = reason(&error);
                 if state.failure.is_none() {
                     tracing::error!(error = %cause, "the session store cannot be reached");
                 }
@@ -149,6 +149,15 @@ impl RedisLink {
         if state.generation == generation {
             state.open = None;
         }
+    }
+}
+
+/// Describes an error in one line.
+fn reason(error: &RedisError) -> String {
+    match error.kind() {
+        // The parser lists what it expected, on a line each.
+        ErrorKind::Parse => "what is there does not speak the protocol of Redis".to_owned(),
+        _ => error.to_string(),
     }
 }
 

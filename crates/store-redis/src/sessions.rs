@@ -383,7 +383,10 @@ impl SessionStore for RedisSessions {
 
     fn expire(&self, now: Timestamp) -> BoxFuture<'_, Result<Vec<SessionId>, StoreError>> {
         let shared = self.shared.clone();
-        run_sweep_on_store(&self.shared.core, async move { shared.expire(now).await })
+        run_sweep_on_store(&self.shared.core, async move {
+            shared.core.check_header().await?;
+            shared.expire(now).await
+        })
     }
 
     fn count(&self) -> usize {

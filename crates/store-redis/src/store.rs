@@ -1,6 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::RwLock;
 use tokio::task::JoinHandle;
 use trunkline_session::{
     BoxFuture, BusLimits, EventLimits, Principal, RecordSealer, RowKind, SessionLimits, StateKeys,
@@ -78,7 +79,7 @@ impl RedisStore {
         let header = header.map_err(|error| describe(address, error))?;
         let mut process = [0; 8];
         getrandom::fill(&mut process).map_err(trunkline_session::StateKeysError::NoRandomness)?;
-        let core = Arc::new(RedisCore { link, sealer, header, prefix, process, clock });
+        let core = Arc::new(RedisCore { link, sealer, header: RwLock::new(header), prefix, process, clock });
         let sessions = RedisSessions::new(core.clone(), limits.sessions);
         let events = RedisEvents::new(core.clone(), limits.events);
         let states = RedisStates::new(core.clone(), limits.states);
@@ -120,7 +121,7 @@ impl RedisStore {
         if has_changed {
             let core = self.core.clone();
             self.core.link.runtime().spawn(async move {
-                let saved = core.header.save(&core.link, &header_key(&core.prefix), &core.sealer).await;
+                let saved = core.header().save(&core.link, &header_key(&core.prefix), &core.sealer).await;
                 if saved.is_err() {
                     tracing::warn!("the header of the session store is still sealed with the previous key");
                 }
@@ -154,7 +155,7 @@ fn describe(address: &RedisAddress, error: StoreHeaderError) -> RedisStoreError 
 pub(crate) struct RedisCore {
     pub(crate) link: RedisLink,
     pub(crate) sealer: RecordSealer,
-    pub(crate) header: StoreHeader,
+    header: RwLock<StoreHeader>,
     pub(crate) prefix: String,
     /// Names this process in the rows that it writes.
     pub(crate) process: [u8; 8],
@@ -163,13 +164,40 @@ pub(crate) struct RedisCore {
 }
 
 impl RedisCore {
+    pub(crate) fn header(&self) -> StoreHeader {
+        self.header.read().clone()
+    }
+
+    /// Agrees on a header again: one without persistence loses it with everything else when it restarts, and then the first process
+    /// to notice decides, whether it runs since before or has just started.
+    pub(crate) async fn check_header(&self) -> Result<(), StoreError> {
+        let own = self.header();
+        match own.agree(&self.link, &header_key(&self.prefix), &self.sealer).await {
+            Ok(found) if found == own => {}
+            Ok(found) => {
+                tracing::warn!("Redis has lost the session store, and another process has begun it again");
+                *self.header.write() = found;
+            }
+            Err(StoreHeaderError::Unreachable(error)) => return Err(error),
+            Err(StoreHeaderError::WrongKey) => {
+                tracing::error!(
+                    "the session store is sealed with another state key now; give all processes the same keys"
+                );
+            }
+            Err(StoreHeaderError::Newer(_) | StoreHeaderError::NoRandomness(_)) => {
+                tracing::error!("a newer version of trunkline has begun the session store again");
+            }
+        }
+        Ok(())
+    }
+
     /// Begins a call of a script that needs the time.
     pub(crate) fn timed(&self, call: ScriptCall, now: Timestamp) -> ScriptCall {
         call.arg(now.0).arg((self.clock)())
     }
 
     pub(crate) fn principal(&self, principal: &Principal) -> [u8; 16] {
-        principal_digest(&self.header.salt, principal)
+        principal_digest(&self.header.read().salt, principal)
     }
 
     /// Seals the content of a row.

@@ -16,6 +16,7 @@ use parking_lot::{Mutex, MutexGuard};
 use self::clients::ClientTarget;
 use self::row::{RunSelection, print_table};
 use self::script::SkipPolicy;
+pub(crate) use self::smoke::client::{CallAnswer, ControlledClient};
 use crate::args::Args;
 use crate::fixture::{self, FixtureServer};
 use crate::tools::{self, InstalledTools};
@@ -117,6 +118,19 @@ pub(crate) fn run_clients(tools: &InstalledTools, url: String, results: &str) ->
     let rows = RunSelection { only: String::new(), results: fixture::results_folder(results)? };
     let ran = clients::run_all(tools, &[ClientTarget::at(url)], &rows, SkipPolicy::Refused)?;
     Ok(print_table(&["client", "transport", "mode"], ran))
+}
+
+/// Starts a client that reads commands, and waits until it is connected.
+pub(crate) fn start_controlled_client(
+    tools: &InstalledTools,
+    name: &'static str,
+    mode: &str,
+    url: &str,
+    log: fs::File,
+) -> TaskResult<ControlledClient> {
+    let mut command = clients::controlled_client(tools, name, mode, url)?;
+    command.stderr(log);
+    ControlledClient::start(name, &mut command)
 }
 
 /// Returns the targets that were named on the command line.

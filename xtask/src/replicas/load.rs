@@ -11,6 +11,7 @@ use super::faults::BedFault;
 use super::history::{self, HistoryEvent, HistoryVerdict};
 use super::listener;
 use super::record::{OutcomeCounts, RequestOutcome, RunRecord};
+use super::sdk_clients::SdkClients;
 use crate::TaskResult;
 use crate::table::TextTable;
 
@@ -44,8 +45,12 @@ pub(super) struct LoadResult {
     took: Duration,
 }
 
-/// Runs a plan against a bed.
-pub(super) fn run(bed: &mut ReplicaBed, plan: LoadPlan) -> TaskResult<LoadResult> {
+/// Runs a plan against a bed, with the clients of SDKs beside our own if there are any.
+pub(super) fn run(
+    bed: &mut ReplicaBed,
+    plan: LoadPlan,
+    sdk_clients: Option<SdkClients<'_>>,
+) -> TaskResult<LoadResult> {
     let record = Arc::new(RunRecord::default());
     let (next, is_over, calls_over) = (AtomicUsize::new(0), AtomicBool::new(false), AtomicUsize::new(0));
     let address = bed.address();
@@ -73,6 +78,9 @@ pub(super) fn run(bed: &mut ReplicaBed, plan: LoadPlan) -> TaskResult<LoadResult
                 }
                 calls_over.fetch_add(1, Ordering::SeqCst);
             });
+        }
+        if let Some(clients) = sdk_clients {
+            clients.call_until_over(scope, record, is_over);
         }
         let mut changer = LoadClient::new(number_of(LISTENERS + plan.clients), address, record.clone());
         let mut changed_at = Instant::now();

@@ -11,12 +11,14 @@ mod load;
 mod messages;
 mod packages;
 mod record;
+mod sdk_clients;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use self::bed::{BalancerKind, ReplicaBed, ReplicaKind, ReplicaPrograms};
 use self::load::LoadPlan;
+use self::sdk_clients::SdkClients;
 use crate::args::Args;
 use crate::{TaskResult, conformance, fixture, interop, tools};
 
@@ -66,7 +68,10 @@ pub(crate) fn command(mut args: Args) -> TaskResult {
         }
         if !is_suites {
             let plan = LoadPlan { calls, clients: CLIENTS, fault_interval: Some(interval) };
-            let outcome = load::run(&mut bed, plan).and_then(|result| result.conclude(name));
+            let tools = tools::install()?;
+            interop::copy_scripts(&tools)?;
+            let clients = SdkClients::start(&tools, &bed.url(), &folder)?;
+            let outcome = load::run(&mut bed, plan, Some(clients)).and_then(|result| result.conclude(name));
             failed.extend(outcome.err().map(|error| error.to_string()));
         }
     }
@@ -83,7 +88,7 @@ pub(crate) fn short() -> TaskResult {
         let mut bed = ReplicaBed::start(&programs, kind, balancer, &folder)?;
         let plan =
             LoadPlan { calls: SHORT_CALLS, clients: SHORT_CLIENTS, fault_interval: Some(SHORT_INTERVAL) };
-        let outcome = load::run(&mut bed, plan).and_then(|result| result.conclude(name));
+        let outcome = load::run(&mut bed, plan, None).and_then(|result| result.conclude(name));
         failed.extend(outcome.err().map(|error| error.to_string()));
     }
     conclude(&failed)

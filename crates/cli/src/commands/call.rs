@@ -5,14 +5,14 @@ use trunkline_client::{ProgressUpdate, argument_error};
 
 use crate::connect::{
     AnswerArgs, CommandSession, CommandWords, ConnectArgs, TargetArgs, call_failure, print_stdout,
-    read_input, target_help, with_session,
+    read_input, target_help, wait_for_starting_servers, with_session,
 };
 use crate::exit::{CliFailure, ExitReason};
 use crate::render::{ContentPiece, SaveSelection, SaveTarget, one_line, pieces_of_call, save};
 use crate::schema::{ValueShape, read_arguments, tool_signature};
 use crate::terminal::{CallProgress, StderrScreen};
 
-use super::tools::unknown_tool;
+use super::tools::{has_tool, unknown_tool};
 
 /// Call a tool
 #[derive(Debug, Args)]
@@ -64,7 +64,10 @@ async fn call(
     words: &CommandWords,
     session: &CommandSession,
 ) -> Result<(), CliFailure> {
-    let tools = session.client.tools().await.map_err(call_failure)?;
+    let mut tools = session.client.tools().await.map_err(call_failure)?;
+    if !has_tool(&tools, name) && wait_for_starting_servers(words.hub.as_ref(), session).await {
+        tools = session.client.tools().await.map_err(call_failure)?;
+    }
     let Some(tool) = tools.iter().find(|tool| tool.name == name) else {
         let left_out = tools.skipped.iter().find(|left_out| left_out.name == name);
         return Err(left_out.map_or_else(

@@ -6,7 +6,7 @@ use super::optional_list::OptionalList;
 use crate::admin::AdminClient;
 use crate::connect::{
     AnswerArgs, CommandSession, ConnectArgs, TargetArgs, print_stdout, target_or_hub_help, unlisted_servers,
-    with_session,
+    wait_for_starting_servers, with_session,
 };
 use crate::exit::{CliFailure, ExitReason};
 use crate::render::{array, one_line, pretty};
@@ -51,7 +51,14 @@ async fn list(
     session: &CommandSession,
 ) -> Result<(), CliFailure> {
     let declared = session.client.server().capabilities.tools.is_some();
-    let all = OptionalList::new(session.client.tools().await, declared)?;
+    let mut listed = session.client.tools().await;
+    let has_all = listed
+        .as_ref()
+        .is_ok_and(|tools| !names.is_empty() && names.iter().all(|name| has_tool(tools, name)));
+    if !has_all && wait_for_starting_servers(hub, session).await {
+        listed = session.client.tools().await;
+    }
+    let all = OptionalList::new(listed, declared)?;
     all.print_left_out("tool", session);
     let chosen = select_tools(all.items(), names, hub)?;
     let unlisted = unlisted_servers(hub);
@@ -75,6 +82,11 @@ async fn list(
     }
     let show = if args.schema { show_full } else { show_short };
     print_stdout(&chosen.iter().map(|tool| show(tool, session.layout)).collect::<String>())
+}
+
+/// Reports whether there is a tool of this name.
+pub(crate) fn has_tool(tools: &[WithRaw<Tool>], name: &str) -> bool {
+    tools.iter().any(|tool| tool.name == name)
 }
 
 /// Takes the tools by their names; no names are all tools.

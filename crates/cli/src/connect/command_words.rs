@@ -90,8 +90,11 @@ impl CommandWords {
     /// There is none.
     pub(crate) fn next_word(&mut self, what: &str) -> Result<String, CliFailure> {
         if self.rest.is_empty() {
-            return Err(CliFailure::new(ExitReason::Usage, format!("missing argument: {what}"))
-                .hint(format!("it follows TARGET: {TARGET_FORMS}")));
+            let hint = match self.hub {
+                None => format!("it follows TARGET: {TARGET_FORMS}; `--hub` uses the hub running here"),
+                Some(_) => "it follows `--hub`".to_owned(),
+            };
+            return Err(CliFailure::new(ExitReason::Usage, format!("missing argument: {what}")).hint(hint));
         }
         Ok(self.rest.remove(0))
     }

@@ -22,6 +22,7 @@ mod resolve;
 mod running_hub;
 mod runtime;
 mod session;
+mod starting_servers;
 
 pub(crate) use self::build::{client_builder, output_line};
 pub(crate) use self::command_words::{CommandWords, TargetArgs, with_path, with_scheme};
@@ -34,3 +35,4 @@ pub(crate) use self::resolve::{ResolvedTarget, resolve};
 pub(crate) use self::running_hub::unlisted_servers;
 pub(crate) use self::runtime::{in_runtime, interrupted};
 pub(crate) use self::session::{CommandSession, close_client, print_stdout, with_session};
+pub(crate) use self::starting_servers::wait_for_starting_servers;

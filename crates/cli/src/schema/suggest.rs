@@ -22,7 +22,7 @@ fn similarity(typed: &str, name: &str) -> f64 {
         return 1.0;
     }
     // A whole word within a longer name is what users remember of it.
-    if typed.len() >= 3 && (name.contains(typed) || typed.contains(name)) {
+    if typed.len().min(name.len()) >= 3 && (name.contains(typed) || typed.contains(name)) {
         return 0.9;
     }
     strsim::normalized_damerau_levenshtein(typed, name).max(strsim::jaro_winkler(typed, name) - 0.12)
@@ -60,5 +60,6 @@ mod tests {
             assert_eq!(nearest(typed, names), expected, "{typed}");
         }
         assert_eq!(nearest("x", []), None);
+        assert_eq!(nearest("nosuch", ["a", "c", "no"]), None, "a letter of a word is not meant by it");
     }
 }

@@ -171,6 +171,7 @@ fn unknown_command_uninstall_names_the_option_of_install() {
     let home = folder("no_uninstall");
     let run = run_at_home(&["uninstall", "cursor"], &home, &[]);
     assert!(run.stderr.contains("`trunkline install CLIENT --uninstall`"), "{run:?}");
+    assert_eq!(run.stderr.matches("tip:").count(), 1, "{run:?}");
 }
 
 #[test]

@@ -173,6 +173,10 @@ async fn spawn_error_names_the_program_and_the_reason() {
     let table = [
         (Command::new("no-such-program"), "`no-such-program` was not found in PATH"),
         (Command::new("/no/such/program"), "`/no/such/program` was not found"),
+        (
+            Command::new("npx -y server"),
+            "`npx -y server` was not found in PATH; its arguments have to be given apart from its name",
+        ),
         (Command::new("sh").env("PATH", "/nowhere"), "`sh` was not found in PATH"),
         (Command::new(""), "`` was not found in PATH"),
         (

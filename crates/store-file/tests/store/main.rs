@@ -5,10 +5,16 @@ mod contracts;
 #[cfg(test)]
 mod crash;
 #[cfg(test)]
+mod damaged_files;
+#[cfg(test)]
 mod fixture;
+#[cfg(test)]
+mod many_sessions;
 #[cfg(test)]
 mod older_format;
 #[cfg(test)]
 mod refused_files;
 #[cfg(test)]
 mod restart;
+#[cfg(test)]
+mod session_crowd;

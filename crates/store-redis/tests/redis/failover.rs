@@ -29,7 +29,7 @@ fn is_replicated(primary: &RedisProcess) -> bool {
 /// A primary, a replica and three sentinels.
 struct SentinelServers {
     primary: RedisProcess,
-    _replica: RedisProcess,
+    replica: RedisProcess,
     sentinels: Vec<RedisProcess>,
 }
 
@@ -64,7 +64,7 @@ impl SentinelServers {
                     && value("num-slaves").as_deref() == Some("1")
             });
         }
-        Self { primary, _replica: replica, sentinels }
+        Self { primary, replica, sentinels }
     }
 
     fn url(&self) -> String {
@@ -112,6 +112,32 @@ async fn store_follows_sentinel_to_another_primary() {
     servers.primary.kill();
     wait_until_healed(&store).await;
     assert_eq!(store.sessions().get(own.id, &ann(), NOW).await, Ok(Some(own)));
+}
+
+/// A failover may lose this, and nothing else: the promise of docs/scaling.md.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn failover_loses_exactly_what_the_replica_did_not_have() {
+    let mut servers = SentinelServers::start();
+    let store = open(&servers.url(), &StateKeys::random().unwrap(), RedisStoreLimits::default()).await;
+    let [replicated, lost] = [(); 2].map(|()| [(); 20].map(|()| record(&ann(), NOW)));
+    for own in &replicated {
+        store.sessions().create(own.clone(), NOW).await.unwrap();
+    }
+    wait_until("replication", || is_replicated(&servers.primary));
+    // More than the sockets between the two take fills them, so that nothing behind it reaches the replica.
+    servers.replica.pause();
+    servers.primary.command(&["EVAL", "redis.call('SET', 'filler', string.rep('x', 67108864))", "0"]);
+    for own in &lost {
+        store.sessions().create(own.clone(), NOW).await.unwrap();
+    }
+    servers.primary.kill();
+    servers.replica.resume();
+    wait_until_healed(&store).await;
+    for (own, is_there) in replicated.iter().map(|own| (own, true)).chain(lost.iter().map(|own| (own, false)))
+    {
+        let found = store.sessions().get(own.id, &ann(), NOW).await.unwrap();
+        assert_eq!(found, is_there.then(|| own.clone()));
+    }
 }
 
 /// Three primaries with a replica each.

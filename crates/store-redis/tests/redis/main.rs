@@ -9,6 +9,8 @@ mod failover;
 #[cfg(test)]
 mod fixture;
 #[cfg(test)]
+mod many_sessions;
+#[cfg(test)]
 mod outage;
 #[cfg(test)]
 mod refused_stores;
@@ -22,5 +24,8 @@ mod round_trips;
 mod secrets;
 #[cfg(test)]
 mod server;
+#[cfg(test)]
+#[path = "../../../store-file/tests/store/session_crowd.rs"]
+mod session_crowd;
 #[cfg(test)]
 mod shared_store;

@@ -1,5 +1,6 @@
 //! Stores that are not opened, and keys that change.
 
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use trunkline_session::{SessionStore as _, StateKeys};
 use trunkline_store_redis::{RedisStore, RedisStoreError, RedisStoreLimits};
 
@@ -45,6 +46,24 @@ async fn unreachable_server_is_named_without_its_password() {
     assert!(matches!(error, RedisStoreError::Unreachable { .. }), "{error:?}");
     let text = format!("{error} {error:?}");
     assert!(text.contains("127.0.0.1") && !text.contains("sentinel"), "{text}");
+}
+
+#[tokio::test]
+async fn server_that_is_no_redis_is_reported_as_such() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("redis://{}", listener.local_addr().unwrap());
+    let answered = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        stream.read_u8().await.unwrap();
+        stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await.unwrap();
+        stream.flush().await.unwrap();
+        // The connection stays open until the answer was read.
+        while stream.read_u8().await.is_ok() {}
+    });
+    let error = refused(&url, &StateKeys::random().unwrap()).await;
+    assert!(matches!(error, RedisStoreError::Unreachable { .. }), "{error:?}");
+    assert!(error.to_string().ends_with("does not speak the protocol of Redis"), "{error}");
+    answered.await.unwrap();
 }
 
 #[tokio::test]

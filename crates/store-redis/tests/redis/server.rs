@@ -157,8 +157,15 @@ fn spawn(folder: &Path, arguments: &[String]) -> Child {
         .unwrap()
 }
 
+/// Reports whether a server accepts connections and has read what it stored.
 fn is_open(port: u16) -> bool {
-    TcpStream::connect_timeout(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)), Duration::from_secs(1)).is_ok()
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let Ok(mut stream) = TcpStream::connect_timeout(&address, Duration::from_secs(1)) else { return false };
+    let mut answer = [0; 64];
+    stream.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+    // One with TLS or a password answers otherwise, or not at all.
+    let read = stream.write_all(b"PING\r\n").and_then(|()| stream.read(&mut answer));
+    !read.is_ok_and(|count| answer[..count].starts_with(b"-LOADING"))
 }
 
 /// Sends a command as RESP, and returns the answer as it comes.

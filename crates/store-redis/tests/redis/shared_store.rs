@@ -9,7 +9,7 @@ use trunkline_session::{
     SessionStore as _, StateHandle, StateKeys, StateLifetime, StateLimits, StateRecord, StateStore as _,
     StoreError,
 };
-use trunkline_store_redis::RedisStoreLimits;
+use trunkline_store_redis::{RedisStore, RedisStoreLimits};
 
 use crate::fixture::{NOW, ann, event, open, record};
 use crate::server::RedisProcess;
@@ -190,4 +190,32 @@ async fn ended_sessions_leave_nothing_behind() {
     let left =
         left.filter(|key| !key.contains(":totals") && !key.contains(":size") && !key.contains(":header"));
     assert_eq!(left.collect::<Vec<_>>(), Vec::<&str>::new());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn processes_find_each_others_sessions_again_after_redis_lost_everything() {
+    let server = RedisProcess::start();
+    let keys = StateKeys::random().unwrap();
+    let first = open(&server.url(), &keys, RedisStoreLimits::default()).await;
+    let both_find = async |one: &RedisStore, other: &RedisStore| {
+        let [by_one, by_other] = [record(&ann(), NOW), record(&ann(), NOW)];
+        one.sessions().create(by_one.clone(), NOW).await.unwrap();
+        other.sessions().create(by_other.clone(), NOW).await.unwrap();
+        let found = [
+            one.sessions().get(by_other.id, &ann(), NOW).await.unwrap(),
+            other.sessions().get(by_one.id, &ann(), NOW).await.unwrap(),
+        ];
+        assert_eq!(found, [Some(by_other), Some(by_one)]);
+    };
+    // A process that starts before an older one notices begins the store; the older one follows with its next sweep.
+    server.command(&["FLUSHALL"]);
+    let second = open(&server.url(), &keys, RedisStoreLimits::default()).await;
+    assert_eq!(first.sessions().expire(NOW).await, Ok(Vec::new()));
+    both_find(&first, &second).await;
+    // One that notices first writes its own header back.
+    server.command(&["FLUSHALL"]);
+    assert_eq!(first.sessions().expire(NOW).await, Ok(Vec::new()));
+    let third = open(&server.url(), &keys, RedisStoreLimits::default()).await;
+    both_find(&first, &third).await;
+    both_find(&second, &third).await;
 }

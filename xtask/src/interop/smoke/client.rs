@@ -19,15 +19,15 @@ const COMMAND_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// What came of a call.
 #[derive(Debug)]
-pub(super) enum CallAnswer {
+pub(crate) enum CallAnswer {
     Text(String),
     /// The tool, or the hub before it, reports what is wrong.
     Refused(String),
 }
 
 /// One connected client; it may run several commands at once.
-pub(super) struct ControlledClient {
-    pub(super) name: &'static str,
+pub(crate) struct ControlledClient {
+    pub(in super::super) name: &'static str,
     commands: Mutex<CommandPipe>,
     waiting: PendingReplies,
     _running: BackgroundProcess,
@@ -43,7 +43,7 @@ type PendingReplies = Arc<Mutex<Option<HashMap<u64, Sender<Value>>>>>;
 
 impl ControlledClient {
     /// Starts a client and waits until it is connected.
-    pub(super) fn start(name: &'static str, command: &mut Command) -> TaskResult<Self> {
+    pub(in super::super) fn start(name: &'static str, command: &mut Command) -> TaskResult<Self> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut running = BackgroundProcess::start(command)?;
         let (Some(pipe), Some(output)) = running.pipes() else { return Err("a client without pipes".into()) };
@@ -68,9 +68,14 @@ impl ControlledClient {
         Ok(Self { name, commands: Mutex::new(CommandPipe { pipe, last: 0 }), waiting, _running: running })
     }
 
+    /// Reports whether the client has ended by itself.
+    pub(crate) fn has_ended(&self) -> bool {
+        lock(&self.waiting).is_none()
+    }
+
     /// Returns the names of all tools.
     pub(super) fn tools(&self) -> TaskResult<Vec<String>> {
-        let answer = self.command(json!({ "do": "tools" }))?;
+        let answer = self.command(json!({ "do": "tools" }), COMMAND_TIMEOUT)?;
         match answer["tools"].as_array() {
             Some(tools) => Ok(tools.iter().filter_map(|name| Some(name.as_str()?.to_owned())).collect()),
             None => Err(format!("{}: the tools cannot be listed: {answer}", self.name).into()),
@@ -78,7 +83,18 @@ impl ControlledClient {
     }
 
     pub(super) fn call(&self, tool: &str, arguments: &Value) -> TaskResult<CallAnswer> {
-        let answer = self.command(json!({ "do": "call", "name": tool, "arguments": arguments }))?;
+        self.call_within(tool, arguments, COMMAND_TIMEOUT)
+    }
+
+    /// Calls a tool, and waits for the answer for a time; a later one is dropped.
+    pub(crate) fn call_within(
+        &self,
+        tool: &str,
+        arguments: &Value,
+        limit: Duration,
+    ) -> TaskResult<CallAnswer> {
+        let order = json!({ "do": "call", "name": tool, "arguments": arguments });
+        let answer = self.command(order, limit)?;
         let text = |member: &str| answer[member].as_str().map(str::to_owned);
         match (text("text"), text("refused")) {
             (Some(text), _) if answer["isError"] == false => Ok(CallAnswer::Text(text)),
@@ -87,7 +103,7 @@ impl ControlledClient {
         }
     }
 
-    fn command(&self, mut order: Value) -> TaskResult<Value> {
+    fn command(&self, mut order: Value, limit: Duration) -> TaskResult<Value> {
         let answer: Receiver<Value> = {
             let mut orders = lock(&self.commands);
             orders.last += 1;
@@ -100,8 +116,6 @@ impl ControlledClient {
             writeln!(orders.pipe, "{order}")?;
             receiver
         };
-        answer
-            .recv_timeout(COMMAND_TIMEOUT)
-            .map_err(|_| format!("{} never answered {order}", self.name).into())
+        answer.recv_timeout(limit).map_err(|_| format!("{} never answered {order}", self.name).into())
     }
 }

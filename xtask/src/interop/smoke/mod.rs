@@ -2,7 +2,7 @@
 //! at the same time, and an operator that kills, switches, adds, edits and removes servers meanwhile.
 #![allow(clippy::indexing_slicing, reason = "a member that a JSON value lacks is null")]
 
-mod client;
+pub(super) mod client;
 mod hub;
 mod work;
 
@@ -15,7 +15,6 @@ use serde_json::{Value, json};
 use self::client::ControlledClient;
 use self::hub::{SmokeHub, is_alive, wait_until};
 use self::work::{CallResults, calls_of_round, repository, run_calls, seed_memory};
-use super::clients;
 use super::servers::{node, npm};
 use crate::args::Args;
 use crate::table::TextTable;
@@ -103,9 +102,8 @@ fn servers(tools: &InstalledTools, pypi: &Path, scratch: &Path) -> Value {
 
 fn start_clients(tools: &InstalledTools, url: &str, results: &Path) -> TaskResult<Vec<ControlledClient>> {
     let start = |(name, mode): &(&'static str, &str)| {
-        let mut command = clients::controlled_client(tools, name, mode, url)?;
-        command.stderr(fs::File::create(results.join(format!("{name}.log")))?);
-        ControlledClient::start(name, &mut command)
+        let log = fs::File::create(results.join(format!("{name}.log")))?;
+        super::start_controlled_client(tools, name, mode, url, log)
     };
     CLIENTS.iter().map(start).collect()
 }

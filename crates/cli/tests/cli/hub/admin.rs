@@ -163,6 +163,20 @@ fn commands_without_a_target_use_the_hub_that_runs_here() {
 }
 
 #[test]
+fn tools_of_servers_that_are_still_starting_are_waited_for() {
+    // Longer than a hub waits for the first lists of a server.
+    let slow = format!("sleep 4; exec '{OWN_BINARY}' serve --stdio --no-config --builtin echo");
+    let servers = [("slow", json!({ "command": "sh", "args": ["-c", slow] }))];
+    let place = HubFolder::new("hub_starting", "mcp.json", &mcp_json(&servers));
+    let (_running, _) = place.serve(&[]);
+    let called = run_in(&["call", "--hub", "slow__echo", "message=hi"], &place.folder);
+    assert_eq!((called.code, called.stdout.as_str()), (Some(0), "hi\n"), "{called:?}");
+    assert!(called.stderr.contains("waiting up to 15 s for `slow` to start\n"), "{called:?}");
+    let listed = run_in(&["tools"], &place.folder);
+    assert!(listed.stdout.starts_with("slow__echo(") && !listed.stderr.contains("waiting"), "{listed:?}");
+}
+
+#[test]
 fn tools_of_a_hub_name_the_servers_without_tools() {
     let servers = [("a", builtin("echo")), ("dies", json!({ "command": "false" }))];
     let place = HubFolder::new("hub_unlisted", "mcp.json", &mcp_json(&servers));

@@ -37,6 +37,8 @@ export class Store {
   events = 0;
   /** Grows with every event and every report. */
   version = 0;
+  /** Grows whenever calls were forgotten other than by the bounds. */
+  generation = 0;
   #characters = 0;
 
   /**
@@ -84,6 +86,14 @@ export class Store {
     this.events = 0;
     this.#characters = 0;
     this.version += 1;
+    this.generation += 1;
+  }
+
+  /** Forgets everything. */
+  reset() {
+    this.servers.clear();
+    this.clients.clear();
+    this.clear();
   }
 
   /**

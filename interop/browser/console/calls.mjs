@@ -45,7 +45,7 @@ export async function checkCalls({ browser, hub }) {
   await page.key("Escape");
   await page.filter("");
   await page.key("1");
-  await page.until(() => [...document.querySelectorAll("#servers tr")].some((row) => row.textContent.includes("broken") && row.textContent.includes("no such module")));
+  await page.until(() => [...document.querySelectorAll("#overview-servers tr")].some((row) => row.textContent.includes("broken") && row.textContent.includes("no such module")));
   await page.axe("the overview");
   await page.key("?");
   await page.axe("the help");
@@ -106,7 +106,7 @@ export async function checkHostileTexts({ browser, hub }) {
   await page.filter("onerror");
   await page.until(() => [...document.querySelectorAll("#note-grid .rows .row:not([hidden])")].length >= 2);
   await page.key("1");
-  await page.until(() => document.querySelectorAll("#servers tr").length >= 4);
+  await page.until(() => document.querySelectorAll("#overview-servers tr").length >= 4);
   const found = await page.page.evaluate(() => ({
     pwned: window.pwned, polluted: {}.polluted, marked: document.querySelectorAll("img, #hostile, body script").length,
   }));

@@ -3,13 +3,14 @@
 import { checkCalls, checkCopies, checkHostileTexts, checkNotifications, checkRecords } from "./calls.mjs";
 import { Hub } from "./hub.mjs";
 import { launch } from "./page.mjs";
+import { checkDeepLinks, checkNavigation } from "./pages.mjs";
 import { pageSize } from "./size.mjs";
 import { takePictures } from "./pictures.mjs";
 import { checkReconnection, checkRate } from "./stream.mjs";
 import { checkAccess, checkReload } from "./access.mjs";
 
 const [trunkline, server, pictures, source, only] = process.argv.slice(2);
-const CHECKS = [checkCalls, checkCopies, checkNotifications, checkHostileTexts, checkRecords, checkReload, checkAccess, checkReconnection, checkRate];
+const CHECKS = [checkNavigation, checkDeepLinks, checkCalls, checkCopies, checkNotifications, checkHostileTexts, checkRecords, checkReload, checkAccess, checkReconnection, checkRate];
 
 console.log(pageSize(source));
 let failed = 0;

@@ -26,7 +26,7 @@ export async function takePictures({ browser, hub, pictures }) {
       await page.key("n");
       await picture("notifications");
       await page.key("1");
-      await page.until(() => document.querySelectorAll("#servers tr").length >= 4);
+      await page.until(() => document.querySelectorAll("#overview-servers tr").length >= 4);
       await picture("overview");
       await page.key("?");
       await picture("help");

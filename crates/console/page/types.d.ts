@@ -126,6 +126,7 @@ export interface HubReport {
   version: string;
   endpoint: string;
   role: "operator" | "viewer";
+  sees_all: boolean;
   live: boolean;
   servers: Array<{
     name: string;

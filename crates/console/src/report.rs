@@ -39,6 +39,8 @@ pub(crate) struct ConsoleReport<'a> {
     /// The URL of the MCP endpoint.
     pub(crate) endpoint: &'a str,
     pub(crate) role: ConsoleRole,
+    /// Whether the session sees everything, or else a user's own calls only.
+    pub(crate) sees_all: bool,
     /// Whether there is a stream of events, or else a record file.
     pub(crate) live: bool,
     pub(crate) servers: Vec<ConsoleServer>,

@@ -1,3 +1,7 @@
+//! The API of the console: who may use each route, and what it does.
+
+mod routes;
+
 use std::pin::Pin;
 
 use bytes::{Bytes, BytesMut};
@@ -11,6 +15,7 @@ use trunkline_hub::events::{EventViewer, HubEvents};
 use trunkline_server::http::{HttpService, McpResponseBody, RequestBody};
 use trunkline_server::session::Principal;
 
+use self::routes::{ApiAction, ApiRoute};
 use crate::console::{Console, ConsoleSource, cookie_name};
 use crate::event_lines::EventLinesBody;
 use crate::limits::{BODY_TIMEOUT, MAX_BODY_BYTES, SESSION_IDLE};
@@ -61,16 +66,18 @@ impl ApiRequest<'_> {
                 "the request has no session; open a link of `trunkline console`",
             );
         };
-        match (&self.parts.method, route) {
-            (&Method::GET, "hub") => self.report(&session),
-            (&Method::GET, "events") => self.events(session),
-            (&Method::GET, "record") => self.record(),
-            (&Method::POST, "links") => self.make_link(&session, body).await,
-            (&Method::DELETE, "session") => self.end_session(),
-            (_, "hub" | "events" | "record" | "links" | "session") => {
-                refusal(StatusCode::METHOD_NOT_ALLOWED, "this is not possible here")
-            }
-            _ => refusal(StatusCode::NOT_FOUND, "there is no such route"),
+        let found = ApiRoute::find(&self.parts.method, route);
+        let action = found.and_then(|route| route.access.check(&session).map(|()| route.action));
+        let action = match action {
+            Ok(action) => action,
+            Err((status, reason)) => return refusal(status, reason),
+        };
+        match action {
+            ApiAction::Report => self.report(&session),
+            ApiAction::Events => self.events(session),
+            ApiAction::Record => self.record(),
+            ApiAction::MakeLink => self.make_link(body).await,
+            ApiAction::EndSession => self.end_session(),
         }
     }
 
@@ -146,15 +153,14 @@ impl ApiRequest<'_> {
 
     fn report(&self, session: &ConsoleSession) -> Response<McpResponseBody> {
         let inner = &self.console.inner;
-        // Only operators see reasons and commands of servers.
-        let servers = match session.viewer {
-            EventViewer::Operator => inner.options.reports.servers(),
-            EventViewer::Principal(_) => Vec::new(),
-        };
+        let sees_all = matches!(session.viewer, EventViewer::Operator);
+        // Users see neither reasons nor commands of servers.
+        let servers = if sees_all { inner.options.reports.servers() } else { Vec::new() };
         json_response(&ConsoleReport {
             version: inner.options.version,
             endpoint: inner.endpoint.get().map_or("", String::as_str),
             role: session.role,
+            sees_all,
             live: matches!(inner.options.source, ConsoleSource::Live(_)),
             servers,
         })
@@ -197,10 +203,7 @@ impl ApiRequest<'_> {
     }
 
     /// Makes a link for another browser of this machine.
-    async fn make_link(&self, session: &ConsoleSession, body: RequestBody) -> Response<McpResponseBody> {
-        if session.role != ConsoleRole::Operator {
-            return refusal(StatusCode::FORBIDDEN, "this session is read-only");
-        }
+    async fn make_link(&self, body: RequestBody) -> Response<McpResponseBody> {
         let Some(LinkRequest { role }) = read_json(body).await else {
             return refusal(StatusCode::BAD_REQUEST, "the body names no role");
         };

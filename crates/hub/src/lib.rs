@@ -35,7 +35,10 @@ pub use trunkline_config as config;
 pub use self::access::{AccessDecision, AccessItem, AccessRules, AccessStep, RuleMismatch};
 pub use self::connector::{ConfigConnector, Connector};
 pub use self::figures::{CallFigureReport, FigurePoint, RecentFigures, ServerFigures};
-pub use self::hub::{ApplyReport, Hub, LoginLink, ManageError, RevokeError, ServerSwitch, ToggleOutcome};
+pub use self::hub::{
+    ApplyReport, Hub, LoginLink, LoginSummary, ManageError, OfferedItem, OfferedItems, RevokeError,
+    ServerSwitch, ToggleOutcome,
+};
 pub use self::limits::HubLimits;
 pub use self::local_servers::LocalServers;
 pub use self::login::{LoginAudience, UserLogins, WeakLogins, apply_server_auth, server_url};

@@ -2,3 +2,6 @@
 
 import "./overview.js";
 import "./calls.js";
+import "./servers.js";
+import "./sessions.js";
+import "./cost.js";

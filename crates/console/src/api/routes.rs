@@ -17,6 +17,8 @@ pub(super) struct ApiRoute {
 pub(super) enum RouteAccess {
     /// Each; a user sees only its own calls.
     Session,
+    /// Those that see everything, and so not those of users.
+    SeesAll,
     /// Those that change something, and so neither read-only ones nor those of users.
     Operator,
 }
@@ -29,6 +31,12 @@ pub(super) enum ApiAction {
     Record,
     MakeLink,
     EndSession,
+    Figures,
+    Server,
+    ChangeServer,
+    Costs,
+    ClientSessions,
+    EndClientSession,
 }
 
 /// Why a request is refused, for the page.
@@ -44,6 +52,12 @@ const ROUTES: &[ApiRoute] = &[
     route(Method::GET, "record", RouteAccess::Session, ApiAction::Record),
     route(Method::POST, "links", RouteAccess::Operator, ApiAction::MakeLink),
     route(Method::DELETE, "session", RouteAccess::Session, ApiAction::EndSession),
+    route(Method::GET, "figures", RouteAccess::SeesAll, ApiAction::Figures),
+    route(Method::GET, "server", RouteAccess::SeesAll, ApiAction::Server),
+    route(Method::POST, "server", RouteAccess::Operator, ApiAction::ChangeServer),
+    route(Method::GET, "costs", RouteAccess::SeesAll, ApiAction::Costs),
+    route(Method::GET, "sessions", RouteAccess::SeesAll, ApiAction::ClientSessions),
+    route(Method::DELETE, "sessions", RouteAccess::Operator, ApiAction::EndClientSession),
 ];
 
 impl ApiRoute {
@@ -72,8 +86,8 @@ impl RouteAccess {
         let sees_all = matches!(session.viewer, EventViewer::Operator);
         match self {
             Self::Operator if session.role != ConsoleRole::Operator => refused("this session is read-only"),
-            Self::Operator if !sees_all => refused("this session sees its own calls only"),
-            Self::Session | Self::Operator => Ok(()),
+            Self::SeesAll | Self::Operator if !sees_all => refused("this session sees its own calls only"),
+            Self::Session | Self::SeesAll | Self::Operator => Ok(()),
         }
     }
 }

@@ -21,8 +21,9 @@ export class CallList {
   /**
    * @param {Store} store
    * @param {(call: Call) => void} open
+   * @param {() => boolean} isOpen whether a call is opened
    */
-  constructor(store, open) {
+  constructor(store, open, isOpen) {
     this.#store = store;
     this.grid = new VirtualGrid("call-grid", 7, {
       length: () => this.#shown.length,
@@ -31,6 +32,7 @@ export class CallList {
       version: (call) => call.version,
       draw: drawCall,
       open,
+      isOpen,
     });
   }
 

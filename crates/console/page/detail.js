@@ -19,16 +19,19 @@ export class DetailView {
   call;
   #store;
   #endpoint;
+  #onClose;
   #drawn = -1;
   #focusSeq = -1;
 
   /**
    * @param {Store} store
    * @param {() => string} endpoint
+   * @param {() => void} onClose
    */
-  constructor(store, endpoint) {
+  constructor(store, endpoint, onClose) {
     this.#store = store;
     this.#endpoint = endpoint;
+    this.#onClose = onClose;
   }
 
   /**
@@ -48,8 +51,9 @@ export class DetailView {
 
   close() {
     this.call = undefined;
-    document.body.classList.remove("opened");
+    document.body.classList.remove("opened", "enlarged");
     byId("detail").hidden = true;
+    this.#onClose();
   }
 
   /** Draws the call again if it changed. */

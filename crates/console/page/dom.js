@@ -44,6 +44,19 @@ export function button(label, title, action, attributes = {}) {
 }
 
 /**
+ * Makes a link to a page of the console.
+ * @param {string} text
+ * @param {string} hash
+ * @param {Record<string, string | boolean | undefined>} [attributes]
+ */
+export function pageLink(text, hash, attributes = {}) {
+  if (!hash.startsWith("#/")) throw new Error(`${hash} is no address of a page`);
+  const made = element("a", attributes, text);
+  made.href = hash;
+  return made;
+}
+
+/**
  * Finds an element of the page that is always there.
  * @param {string} id
  * @returns {HTMLElement}

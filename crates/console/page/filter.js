@@ -26,8 +26,12 @@ const FIELDS = {
 /** @type {Readonly<Record<string, number>>} */
 const UNITS = { us: 1, µs: 1, ms: 1000, s: 1_000_000, m: 60_000_000 };
 
-/** Names of the fields, for the help. */
-export const FIELD_NAMES = Object.keys(FIELDS);
+/** @type {ReadonlyArray<readonly [string, string]>} */
+export const FILTER_HELP = [
+  ["server:git  client:cursor", "Part of a name"], ["tool:add  method:resources/read", "What was called"],
+  ["status:error  status:running", "What became of it"], [">500ms  <2s", "How long it took"],
+  ["\"two words\"  -server:git", "Text in the messages; all but"],
+];
 
 /**
  * Reads a filter.

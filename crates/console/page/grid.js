@@ -5,6 +5,24 @@ import { byId, element } from "./dom.js";
 /** Rows that are drawn above and below those in sight. */
 const OVERSCAN = 8;
 
+/** The keys of a list. @type {ReadonlyArray<readonly [string, string]>} */
+export const LIST_HELP = [
+  ["↑ ↓ or j k", "Select a row"], ["Page Up, Page Down, Home, End", "Move further"], ["Enter", "Open the selected row"],
+];
+
+/**
+ * Makes the element of a list, for `VirtualGrid`.
+ * @param {string} id
+ * @param {string} label
+ * @param {Array<[string, string]>} columns the class and the title of each
+ */
+export function gridElement(id, label, columns) {
+  const heads = columns.map(([name, title]) => element("span", { role: "columnheader", class: name }, title));
+  return element("div", { id, class: `grid ${id}`, role: "grid", "aria-label": label, tabindex: 0 },
+    element("div", { class: "row head", role: "row" }, ...heads),
+    element("div", { class: "rows", role: "rowgroup" }));
+}
+
 /**
  * @template T
  * @typedef {object} GridSource
@@ -14,6 +32,7 @@ const OVERSCAN = 8;
  * @property {(row: T) => number} version
  * @property {(row: T, cells: HTMLElement[], line: HTMLElement) => void} draw
  * @property {(row: T, at: number) => void} open
+ * @property {() => boolean} isOpen whether a row is opened: then what is open follows the selection
  */
 
 /**
@@ -157,8 +176,8 @@ export class VirtualGrid {
     this.selected = this.#source.id(row);
     this.#reveal(at);
     this.draw();
-    // An open view follows the selection; a closed one waits for Enter or a click.
-    if (opened || document.body.classList.contains("opened")) this.#source.open(row, at);
+    // A closed view waits for Enter or a click.
+    if (opened || this.#source.isOpen()) this.#source.open(row, at);
   }
 
   /** @param {number} at */

@@ -1,4 +1,4 @@
-// The keyboard: every action of the page has a key, and `?` lists them.
+// The keyboard: every action has a key, and `?` lists those of the page that is shown.
 
 import { byId, element } from "./dom.js";
 
@@ -9,33 +9,58 @@ import { byId, element } from "./dom.js";
  * @property {() => void} run
  */
 
-/** Keys of the lists, which the lists handle themselves. */
-const LIST_KEYS = [["↑ ↓ or j k", "Select a row"], ["Page Up, Page Down, Home, End", "Move further"], ["Enter", "Open the selected row"]];
-
-const FILTER_HELP = [
-  ["server:git  client:cursor", "Part of a name"], ["tool:add  method:resources/read", "What was called"],
-  ["status:error  status:running", "What became of it"], [">500ms  <2s", "How long it took"],
-  ["\"two words\"  -server:git", "Text in the messages; all but"],
-];
+/**
+ * A section of the list of keys.
+ * @typedef {object} HelpSection
+ * @property {string} title
+ * @property {ReadonlyArray<readonly [string, string]>} rows
+ */
 
 /**
- * @param {KeyAction[]} actions
+ * @param {() => KeyAction[]} actions what the keys do at the moment
+ * @param {() => HelpSection[]} sections
  */
-export function startKeys(actions) {
+export function startKeys(actions, sections) {
   const dialog = /** @type {HTMLDialogElement} */ (byId("help"));
-  const all = [...actions, { key: "?", text: "Show the keys", run: () => dialog.showModal() }];
-  byId("help-button").addEventListener("click", () => dialog.showModal());
+  const open = () => {
+    drawHelp([...actions(), { key: "?", text: "Show the keys" }], sections());
+    dialog.showModal();
+  };
+  byId("help-button").addEventListener("click", open);
   byId("help-close").addEventListener("click", () => dialog.close());
-  const rows = (/** @type {string[][]} */ pairs) => pairs.map(([keys, text]) =>
-    element("tr", {}, element("th", { scope: "row" }, element("kbd", {}, keys)), element("td", {}, text)));
-  byId("key-list").replaceChildren(...rows([...all.map(({ key, text }) => [key === "Escape" ? "Esc" : key, text]), ...LIST_KEYS]));
-  byId("filter-list").replaceChildren(...rows(FILTER_HELP));
   document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || dialog.open) return;
-    const typing = event.target instanceof HTMLInputElement;
-    const action = all.find(({ key }) => key === event.key);
-    if (!action || (typing && event.key !== "Escape")) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || isDialogOpen()) return;
+    if (isTyping(event.target) && event.key !== "Escape") return;
+    const run = event.key === "?" ? open : actions().find(({ key }) => key === event.key)?.run;
+    if (!run) return;
     event.preventDefault();
-    action.run();
+    run();
   });
+}
+
+/** A dialog has keys of its own. */
+function isDialogOpen() {
+  return document.querySelector("dialog[open]") !== null;
+}
+
+/**
+ * Whether keys are text for the element that has the focus.
+ * @param {EventTarget | null} target
+ */
+function isTyping(target) {
+  return target instanceof HTMLInputElement || target instanceof HTMLTextAreaElement || target instanceof HTMLSelectElement;
+}
+
+/**
+ * @param {Array<{key: string, text: string}>} actions
+ * @param {HelpSection[]} sections
+ */
+function drawHelp(actions, sections) {
+  const keys = actions.map(({ key, text }) => /** @type {const} */ ([key === "Escape" ? "Esc" : key, text]));
+  const all = [{ title: "Keys", rows: keys }, ...sections];
+  byId("help-sections").replaceChildren(...all.flatMap(({ title, rows }, at) => [
+    element("h2", { id: at === 0 ? "help-title" : undefined }, title),
+    element("table", {}, element("tbody", {}, ...rows.map(([name, text]) =>
+      element("tr", {}, element("th", { scope: "row" }, element("kbd", {}, name)), element("td", {}, text))))),
+  ]));
 }

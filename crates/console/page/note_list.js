@@ -17,8 +17,9 @@ export class NoteList {
   /**
    * @param {Store} store
    * @param {(event: HubEvent) => void} open
+   * @param {() => boolean} isOpen whether a call is opened
    */
-  constructor(store, open) {
+  constructor(store, open, isOpen) {
     this.#store = store;
     this.grid = new VirtualGrid("note-grid", 5, {
       length: () => this.#shown.length,
@@ -27,6 +28,7 @@ export class NoteList {
       version: () => 0,
       draw: (stored, cells, line) => this.#draw(stored.event, cells, line),
       open: ({ event }) => open(event),
+      isOpen,
     });
   }
 

@@ -71,6 +71,7 @@ function takeStored() {
  * @param {RequestInit} [options]
  * @returns {Promise<Response>}
  * @throws {SignedOut} if there is no session
+ * @throws {Error} with the reason of the hub, if it refuses
  */
 export async function api(path, options = {}) {
   const response = await fetch(`api/${path}`, { ...options, headers: { [HEADER]: headerToken } });
@@ -78,6 +79,15 @@ export async function api(path, options = {}) {
     headerToken = "";
     throw new SignedOut();
   }
-  if (!response.ok) throw new Error(`${path}: HTTP ${response.status}`);
+  if (!response.ok) throw new Error(await reason(response));
   return response;
+}
+
+/**
+ * Why the hub refused a request, in its own words.
+ * @param {Response} response
+ */
+async function reason(response) {
+  const body = await response.json().catch(() => ({}));
+  return typeof body?.error === "string" ? body.error : `the hub answered with HTTP ${response.status}`;
 }

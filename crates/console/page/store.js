@@ -37,6 +37,8 @@ export class Store {
   events = 0;
   /** Grows with every event and every report. */
   version = 0;
+  /** Grows whenever calls were forgotten other than by the bounds. */
+  generation = 0;
   #characters = 0;
 
   /**
@@ -68,6 +70,9 @@ export class Store {
       known.transport = server.transport ?? known.transport;
       known.starts = server.starts ?? known.starts;
       known.tools = server.tools;
+      known.running = server.running ?? 0;
+      known.retryInMs = server.retry_in_ms ?? 0;
+      known.isExcluded = server.is_excluded ?? false;
     }
     const names = new Set(report.servers.map(({ name }) => name));
     for (const name of this.servers.keys()) if (!names.has(name)) this.servers.delete(name);
@@ -84,6 +89,14 @@ export class Store {
     this.events = 0;
     this.#characters = 0;
     this.version += 1;
+    this.generation += 1;
+  }
+
+  /** Forgets everything. */
+  reset() {
+    this.servers.clear();
+    this.clients.clear();
+    this.clear();
   }
 
   /**
@@ -204,6 +217,8 @@ export class Store {
     if (event.state === "ready" && server.state !== "ready") server.starts += 1;
     server.state = event.state ?? server.state;
     server.reason = event.reason ?? "";
+    if (event.reason) server.lastFailure = { time: parseTime(event.time), reason: event.reason };
+    server.changes += 1;
     server.revision = event.revision ?? server.revision;
     server.transport = event.transport ?? server.transport;
   }
@@ -214,6 +229,7 @@ export class Store {
     if (!server) {
       server = {
         name, state: "", reason: "", revision: "", transport: "", starts: 0, tools: undefined, calls: 0, errors: 0,
+        running: 0, retryInMs: 0, isExcluded: false, lastFailure: undefined, changes: 0,
       };
       this.servers.set(name, server);
     }

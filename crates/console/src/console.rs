@@ -11,6 +11,7 @@ use trunkline_server::http::{HttpService, IncomingRequest, McpResponseBody};
 
 use crate::api::ApiRequest;
 use crate::assets::PageAsset;
+use crate::controls::HubControls;
 use crate::event_lines::OpenStreams;
 use crate::links::OneTimeLinks;
 use crate::origin::{ConsoleScheme, foreign_request};
@@ -48,6 +49,8 @@ pub struct ConsoleOptions {
     pub source: ConsoleSource,
     /// The servers of the overview.
     pub reports: Arc<dyn ServerReports>,
+    /// What it can do to the hub; nothing to a record file.
+    pub controls: Option<Arc<dyn HubControls>>,
     /// Ends the streams of events when the program drains.
     pub shutdown: Shutdown,
     /// The version of the program.

@@ -18,6 +18,7 @@
 mod api;
 mod assets;
 mod console;
+mod controls;
 mod event_lines;
 pub mod limits;
 mod links;
@@ -28,5 +29,8 @@ mod sessions;
 mod tokens;
 
 pub use self::console::{Console, ConsoleOptions, ConsoleSource};
-pub use self::report::{ConsoleServer, ServerReports};
+pub use self::controls::{
+    ClientLogin, ClientSession, ClientSessions, ControlError, HubControls, ServerAction,
+};
+pub use self::report::{ConsoleItem, ConsoleServer, ConsoleServerCost, ConsoleServerDetails, ServerReports};
 pub use self::sessions::ConsoleRole;

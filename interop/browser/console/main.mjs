@@ -1,15 +1,20 @@
-// The console in the browsers of Debian: `node main.mjs TRUNKLINE EVERYTHING_SERVER FOLDER_FOR_PICTURES PAGE [BROWSER]`.
+// The console in the browsers of Debian: `node main.mjs TRUNKLINE EVERYTHING_SERVER FOLDER_FOR_PICTURES PAGE [BROWSER [CHECKS]]`.
 
 import { checkCalls, checkCopies, checkHostileTexts, checkNotifications, checkRecords } from "./calls.mjs";
 import { Hub } from "./hub.mjs";
+import { checkCost, checkHostileServer, checkManyTools, checkOverview, checkReadOnly, checkServers, checkSessions } from "./hub_pages.mjs";
 import { launch } from "./page.mjs";
+import { checkDeepLinks, checkNavigation } from "./pages.mjs";
 import { pageSize } from "./size.mjs";
 import { takePictures } from "./pictures.mjs";
 import { checkReconnection, checkRate } from "./stream.mjs";
 import { checkAccess, checkReload } from "./access.mjs";
 
-const [trunkline, server, pictures, source, only] = process.argv.slice(2);
-const CHECKS = [checkCalls, checkCopies, checkNotifications, checkHostileTexts, checkRecords, checkReload, checkAccess, checkReconnection, checkRate];
+const [trunkline, server, pictures, source, only, wanted] = process.argv.slice(2);
+const CHECKS = [
+  checkNavigation, checkDeepLinks, checkOverview, checkServers, checkManyTools, checkHostileServer, checkSessions, checkReadOnly, checkCost,
+  checkCalls, checkCopies, checkNotifications, checkHostileTexts, checkRecords, checkReload, checkAccess, checkReconnection, checkRate,
+].filter(({ name }) => !wanted || new RegExp(wanted).test(name));
 
 console.log(pageSize(source));
 let failed = 0;
@@ -28,7 +33,7 @@ for (const name of ["chromium", "firefox"].filter((name) => !only || name === on
     // An open page holds one of the few connections that a browser makes to a host.
     for (const page of (await browser.pages()).slice(1)) await page.close();
   }
-  if (name === "chromium") await takePictures({ browser, hub, pictures });
+  if (name === "chromium" && !wanted) await takePictures({ browser, hub, pictures });
   await browser.close();
   const code = await hub.stop();
   if (code !== 0) {

@@ -15,6 +15,7 @@ export async function checkReconnection({ browser, hub }) {
   link.port = String(proxy.port);
   const page = await ConsolePage.open(browser, link.href);
   await page.live();
+  await page.caughtUp(hub);
   await page.page.click("#clear");
   for (let round = 0; round < 3; round += 1) {
     await hub.call(TEXT);
@@ -37,6 +38,7 @@ export async function checkReconnection({ browser, hub }) {
 export async function checkRate({ browser, hub, name }) {
   const page = await ConsolePage.open(browser, hub.newLink());
   await page.live();
+  await page.caughtUp(hub);
   await page.page.click("#clear");
   await page.page.evaluate(() => {
     window.frames_ = [];

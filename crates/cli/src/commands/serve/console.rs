@@ -17,6 +17,7 @@ impl HubConsole {
             let console = Console::new(ConsoleOptions {
                 source: ConsoleSource::Live(gateway.hub().events().clone()),
                 reports: Arc::new(gateway.console_servers()),
+                controls: Some(Arc::new(gateway.console_servers())),
                 shutdown: serving.shutdown.shutdown().clone(),
                 version: env!("CARGO_PKG_VERSION"),
             });

@@ -1,3 +1,8 @@
+//! The API of the console: who may use each route, and what it does.
+
+mod hub_routes;
+mod routes;
+
 use std::pin::Pin;
 
 use bytes::{Bytes, BytesMut};
@@ -11,6 +16,7 @@ use trunkline_hub::events::{EventViewer, HubEvents};
 use trunkline_server::http::{HttpService, McpResponseBody, RequestBody};
 use trunkline_server::session::Principal;
 
+use self::routes::{ApiAction, ApiRoute};
 use crate::console::{Console, ConsoleSource, cookie_name};
 use crate::event_lines::EventLinesBody;
 use crate::limits::{BODY_TIMEOUT, MAX_BODY_BYTES, SESSION_IDLE};
@@ -61,16 +67,24 @@ impl ApiRequest<'_> {
                 "the request has no session; open a link of `trunkline console`",
             );
         };
-        match (&self.parts.method, route) {
-            (&Method::GET, "hub") => self.report(&session),
-            (&Method::GET, "events") => self.events(session),
-            (&Method::GET, "record") => self.record(),
-            (&Method::POST, "links") => self.make_link(&session, body).await,
-            (&Method::DELETE, "session") => self.end_session(),
-            (_, "hub" | "events" | "record" | "links" | "session") => {
-                refusal(StatusCode::METHOD_NOT_ALLOWED, "this is not possible here")
-            }
-            _ => refusal(StatusCode::NOT_FOUND, "there is no such route"),
+        let found = ApiRoute::find(&self.parts.method, route);
+        let action = found.and_then(|route| route.access.check(&session).map(|()| route.action));
+        let action = match action {
+            Ok(action) => action,
+            Err((status, reason)) => return refusal(status, reason),
+        };
+        match action {
+            ApiAction::Report => self.report(&session),
+            ApiAction::Events => self.events(session),
+            ApiAction::Record => self.record(),
+            ApiAction::MakeLink => self.make_link(body).await,
+            ApiAction::EndSession => self.end_session(),
+            ApiAction::Figures => self.figures(),
+            ApiAction::Server => self.server(),
+            ApiAction::ChangeServer => self.change_server(body).await,
+            ApiAction::Costs => self.costs(),
+            ApiAction::ClientSessions => self.list_sessions().await,
+            ApiAction::EndClientSession => self.end_client_session(body).await,
         }
     }
 
@@ -146,15 +160,14 @@ impl ApiRequest<'_> {
 
     fn report(&self, session: &ConsoleSession) -> Response<McpResponseBody> {
         let inner = &self.console.inner;
-        // Only operators see reasons and commands of servers.
-        let servers = match session.viewer {
-            EventViewer::Operator => inner.options.reports.servers(),
-            EventViewer::Principal(_) => Vec::new(),
-        };
+        let sees_all = matches!(session.viewer, EventViewer::Operator);
+        // Users see neither reasons nor commands of servers.
+        let servers = if sees_all { inner.options.reports.servers() } else { Vec::new() };
         json_response(&ConsoleReport {
             version: inner.options.version,
             endpoint: inner.endpoint.get().map_or("", String::as_str),
             role: session.role,
+            sees_all,
             live: matches!(inner.options.source, ConsoleSource::Live(_)),
             servers,
         })
@@ -177,6 +190,13 @@ impl ApiRequest<'_> {
         response(StatusCode::OK, "application/x-ndjson", McpResponseBody::streaming(lines))
     }
 
+    /// Returns a parameter of the query, decoded.
+    fn query(&self, name: &str) -> Option<String> {
+        let query = self.parts.uri.query()?;
+        let found = query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))?;
+        percent_decoded(found)
+    }
+
     fn after(&self, events: &HubEvents) -> Option<u64> {
         match self.parts.uri.query() {
             None => Some(events.oldest()),
@@ -197,10 +217,7 @@ impl ApiRequest<'_> {
     }
 
     /// Makes a link for another browser of this machine.
-    async fn make_link(&self, session: &ConsoleSession, body: RequestBody) -> Response<McpResponseBody> {
-        if session.role != ConsoleRole::Operator {
-            return refusal(StatusCode::FORBIDDEN, "this session is read-only");
-        }
+    async fn make_link(&self, body: RequestBody) -> Response<McpResponseBody> {
         let Some(LinkRequest { role }) = read_json(body).await else {
             return refusal(StatusCode::BAD_REQUEST, "the body names no role");
         };
@@ -253,6 +270,23 @@ fn percent_encoded(name: &str) -> String {
     })
 }
 
+/// Decodes a parameter of a query; `None` if it is not UTF-8 or malformed.
+fn percent_decoded(text: &str) -> Option<String> {
+    let mut decoded = Vec::with_capacity(text.len());
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        decoded.push(match byte {
+            b'%' => {
+                let mut digit = || char::from(bytes.next()?).to_digit(16);
+                u8::try_from(digit()? * 16 + digit()?).ok()?
+            }
+            b'+' => b' ',
+            other => other,
+        });
+    }
+    String::from_utf8(decoded).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -272,6 +306,16 @@ mod tests {
 
     #[test]
     fn file_names_are_encoded_for_a_header() {
+        for (text, expected) in [
+            ("a%20b+c", Some("a b c")),
+            ("%C3%A9", Some("\u{e9}")),
+            ("%", None),
+            ("%4", None),
+            ("%zz", None),
+            ("%ff", None),
+        ] {
+            assert_eq!(percent_decoded(text).as_deref(), expected, "{text}");
+        }
         assert_eq!(percent_encoded("a b\u{e9}\r\n.jsonl"), "a%20b%C3%A9%0D%0A.jsonl");
     }
 }

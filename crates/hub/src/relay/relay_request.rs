@@ -1,8 +1,8 @@
 use trunkline_protocol::{ByteString, JsonObject, Method, RawJson};
 use trunkline_server::IncomingCall;
 
-use crate::events::ObservedCall;
-use crate::upstream::Upstream;
+use crate::events::{ObservedCall, ObservedServerCall};
+use crate::upstream::{ConnectionLease, Upstream};
 
 /// The parameter of `tools/call` that requests a task.
 const TASK_KEY: &str = "task";
@@ -30,6 +30,19 @@ impl RelayRequest {
     /// Publishes the begin of the call, if there is a subscription.
     pub(super) fn observe(&self, server: &Upstream) -> Option<Box<ObservedCall>> {
         ObservedCall::begin(server.events(), &self.call, server.name(), || self.item_name())
+    }
+
+    /// Observes the request to a server, if the call is observed.
+    pub(super) fn observe_server<'a>(
+        &self,
+        call: Option<&'a ObservedCall>,
+        server: &Upstream,
+        lease: &ConnectionLease,
+    ) -> Option<Box<ObservedServerCall<'a>>> {
+        let (call, item) = (call?, self.item_name());
+        let info = lease.client().server();
+        let method = self.method.as_str();
+        Some(Box::new(ObservedServerCall::begin(call, method, item.as_deref(), &server.config(), &info)))
     }
 
     /// Returns the name or URI of the item at the server.

@@ -39,6 +39,7 @@ mod schema;
 mod signals;
 mod state_folder;
 mod terminal;
+mod top;
 mod trust;
 mod user_input;
 mod values;

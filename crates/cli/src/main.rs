@@ -38,6 +38,7 @@ mod replay;
 mod schema;
 mod signals;
 mod state_folder;
+mod telemetry;
 mod terminal;
 mod top;
 mod trust;

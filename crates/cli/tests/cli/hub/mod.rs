@@ -10,6 +10,7 @@ mod readiness_probe;
 mod record;
 mod reload;
 mod smoke;
+mod telemetry;
 mod top;
 mod trust;
 

@@ -29,6 +29,7 @@ mod run;
 mod soak;
 mod suite_results;
 mod table;
+mod telemetry;
 mod test;
 mod tools;
 
@@ -68,6 +69,7 @@ cargo xtask COMMAND
   browser      pages of other origins in a real browser
   console      the web console in Chromium and Firefox, and its type check
   keychain     the key of a token store in a Secret Service
+  telemetry    the traces and metrics of a hub at a real collector
 ";
 
 fn main() -> ExitCode {
@@ -95,6 +97,7 @@ fn main() -> ExitCode {
         "browser" => browser::command(args),
         "console" => console::command(args),
         "keychain" => keychain::command(args),
+        "telemetry" => telemetry::command(args),
         "tools" => args.finish().and_then(|()| tools::install_all()),
         _ => Err(USAGE.into()),
     };

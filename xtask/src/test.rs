@@ -6,6 +6,7 @@ use crate::args::Args;
 use crate::table::TextTable;
 use crate::{
     TaskResult, browser, conformance, console, instructions, interop, keychain, matrix, replicas, root, run,
+    telemetry,
 };
 
 type TestStep = fn() -> TaskResult;
@@ -29,6 +30,7 @@ const STEPS: &[(&str, TestStep)] = &[
     ("browser", || browser::command(no_options())),
     ("console", || console::command(no_options())),
     ("keychain", || keychain::command(no_options())),
+    ("telemetry", || telemetry::command(no_options())),
 ];
 
 pub(crate) fn command(mut args: Args) -> TaskResult {
@@ -108,12 +110,12 @@ mod tests {
 
     #[test]
     fn steps_are_chosen_by_name_and_keep_their_order() {
-        let all = "fmt clippy docs test fuzz borrowed sqlite bench instructions conformance interop replicas smoke matrix browser console keychain";
+        let all = "fmt clippy docs test fuzz borrowed sqlite bench instructions conformance interop replicas smoke matrix browser console keychain telemetry";
         assert_eq!(chosen(&[], &[]).unwrap(), all);
         assert_eq!(chosen(&["test", "fmt"], &[]).unwrap(), "fmt test");
         assert_eq!(
             chosen(&[], &["fuzz", "bench", "docs"]).unwrap(),
-            "fmt clippy test borrowed sqlite instructions conformance interop replicas smoke matrix browser console keychain"
+            "fmt clippy test borrowed sqlite instructions conformance interop replicas smoke matrix browser console keychain telemetry"
         );
         assert_eq!(chosen(&["fmt", "test"], &["test"]).unwrap(), "fmt");
     }

@@ -40,6 +40,7 @@ const PINS: &[(&str, &str, &str)] = &[
     ("mcp-server-fetch", "2026.10.24", PYTHON_SERVERS_LOCK),
     ("mcp-server-git", "2026.10.19", PYTHON_SERVERS_LOCK),
     ("mcp-server-time", "2026.10.19", PYTHON_SERVERS_LOCK),
+    ("rotel", "0.0.1a15", PYTHON_TELEMETRY_LOCK),
 ];
 
 const NODE_MANIFEST: &str = "interop/node/package.json";
@@ -58,6 +59,9 @@ const PYTHON_V2_LOCK: &str = "interop/python/requirements-v2.txt";
 const PYTHON_AGENT_LOCK: &str = "interop/python/requirements-pydantic-ai.txt";
 /// Servers that others published; they have a folder of their own, as they choose the SDK that they need.
 const PYTHON_SERVERS_LOCK: &str = "interop/python/requirements-servers.txt";
+
+/// A collector of OpenTelemetry.
+const PYTHON_TELEMETRY_LOCK: &str = "interop/python/requirements-telemetry.txt";
 
 /// The file that marks a complete folder; it holds the lock file that the folder was made from.
 const STAMP_FILE: &str = "installed-from";
@@ -81,6 +85,7 @@ pub(crate) fn install_all() -> TaskResult {
     install()?;
     install_servers()?;
     install_mcp_1_2()?;
+    install_collector()?;
     Ok(())
 }
 
@@ -141,6 +146,15 @@ pub(crate) fn install_servers() -> TaskResult<PathBuf> {
 /// Installs the release 1.2 of the SDK, on which a server of ours stands, and gives its interpreter.
 pub(crate) fn install_mcp_1_2() -> TaskResult<PathBuf> {
     install_python(&root().join(".tools/python-mcp-1.2"), PYTHON_1_2_LOCK)
+}
+
+/// Installs a collector of OpenTelemetry, and returns its program.
+pub(crate) fn install_collector() -> TaskResult<PathBuf> {
+    let python = install_python(&root().join(".tools/python-telemetry"), PYTHON_TELEMETRY_LOCK)?;
+    let show =
+        "import importlib.util; print(importlib.util.find_spec('rotel').submodule_search_locations[0])";
+    let package = run::output(run::command(&python).args(["-c", show]))?;
+    Ok(Path::new(package.trim()).join("rotel-agent"))
 }
 
 fn install_python(folder: &Path, lock: &str) -> TaskResult<PathBuf> {

@@ -32,6 +32,7 @@ use crate::commands::resources::ResourcesArgs;
 use crate::commands::run::RunArgs;
 use crate::commands::serve::ServeArgs;
 use crate::commands::tools::ToolsArgs;
+use crate::commands::top::TopArgs;
 use crate::commands::watch::WatchArgs;
 use crate::exit;
 
@@ -54,6 +55,7 @@ pub(crate) enum CliCommand {
     Disable(DisableArgs),
     Reconnect(ReconnectArgs),
     Sessions(SessionsArgs),
+    Top(TopArgs),
     Console(ConsoleArgs),
     Trust(TrustArgs),
     Import(ImportArgs),

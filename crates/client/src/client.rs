@@ -147,6 +147,9 @@ impl Client {
         let inner = ClientInner::new(transport, session, plan, input, logs, unsolicited.open_requests());
         let listener = tokio::spawn(session_listener::listen(&inner, unsolicited)).abort_handle();
         *inner.listener_task.lock() = Some(listener);
+        if let Some(observer) = &inner.plan.observer {
+            observer.connected(&inner.session.load().info);
+        }
         let client = Self { inner };
         if let Some(level) = level {
             client.inner.request_log_level(level).await?;
@@ -455,6 +458,9 @@ impl Drop for ClientInner {
         let listener = self.listener_task.lock().take();
         if let Some(listener) = listener {
             listener.abort();
+            if let Some(observer) = &self.plan.observer {
+                observer.disconnected(&self.session.load().info);
+            }
         }
     }
 }

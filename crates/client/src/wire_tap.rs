@@ -25,6 +25,16 @@ impl ServerWireObserver {
         self.0.is_attached().then_some(self)
     }
 
+    /// Observes that the server is connected.
+    pub(crate) fn connected(&self, info: &ServerInfo) {
+        self.0.connected(info);
+    }
+
+    /// Observes the end of the connection.
+    pub(crate) fn disconnected(&self, info: &ServerInfo) {
+        self.0.disconnected(info);
+    }
+
     /// Observes a message to the server.
     pub(crate) fn sent(&self, info: &ServerInfo, call: Option<NonZeroU64>, body: &str) {
         self.observe(info, WireDirection::Sent, call, body.to_owned());

@@ -11,6 +11,9 @@ pub const TRACEPARENT: &str = "traceparent";
 /// The member of `_meta` with vendor-specific trace state.
 pub const TRACESTATE: &str = "tracestate";
 
+/// The `tracestate` of a context without a span: a program that exports none made it, to find its log lines by the id.
+const LOCAL_STATE: &str = "trunkline=local";
+
 /// The longest `tracestate` that is propagated.
 const MAX_STATE_LEN: usize = 512;
 
@@ -36,12 +39,27 @@ pub struct TraceId(pub u128);
 pub struct SpanId(pub u64);
 
 impl TraceContext {
+    /// Makes a context for a request without one. Its span is recorded nowhere; its `tracestate` marks that.
+    pub fn local(trace: TraceId, parent: SpanId) -> Self {
+        Self { trace, parent, sampled: false, state: Some(LOCAL_STATE.to_owned()) }
+    }
+
+    /// Reports whether the context was made by [`TraceContext::local`], here or by another trunkline before this one.
+    pub fn is_local(&self) -> bool {
+        self.state.as_deref() == Some(LOCAL_STATE)
+    }
+
     /// Reads the trace from the `_meta` of a request; one that is malformed counts as none.
     pub fn read(meta: Option<&JsonObject>) -> Option<Self> {
         let meta = meta?;
-        let mut context = Self::parse(&meta.get(TRACEPARENT)?.as_text()?)?;
-        context.state =
-            meta.get(TRACESTATE).and_then(RawJson::as_text).filter(|text| is_state(text)).map(Into::into);
+        let state = meta.get(TRACESTATE).and_then(RawJson::as_text);
+        Self::from_texts(&meta.get(TRACEPARENT)?.as_text()?, state.as_deref())
+    }
+
+    /// Reads the written forms of a `traceparent` and of its `tracestate`, which is left out if it is malformed.
+    pub fn from_texts(parent: &str, state: Option<&str>) -> Option<Self> {
+        let mut context = Self::parse(parent)?;
+        context.state = state.filter(|text| is_state(text)).map(str::to_owned);
         Some(context)
     }
 

@@ -94,9 +94,14 @@ impl ServerCore {
         self.observer.as_ref().filter(|observer| observer.observer.is_attached())
     }
 
+    /// Reports whether an observer follows calls.
+    pub(crate) fn numbers_calls(&self) -> bool {
+        self.observer.as_ref().is_some_and(|observer| observer.observer.numbers_calls())
+    }
+
     /// Observes the request of a call, and gives the call its number.
     pub(crate) fn observe_call(&self, call: &CallState, id: &RequestId) {
-        if let Some(observer) = self.attached_observer() {
+        if let Some(observer) = self.observer.as_ref().filter(|_| self.numbers_calls()) {
             observe_call(observer, call, id);
         }
     }
@@ -157,6 +162,9 @@ fn observe_call(observer: &ClientWireObserver, call: &CallState, id: &RequestId)
         && let Some(number) = observer.number_call()
     {
         call.set_number(number);
+    }
+    if !observer.observer.is_attached() {
+        return;
     }
     let text = emit::request(id, call.method().as_str(), Some(&emit::whole_params(call.params())));
     observer.send(&observed_caller(call), WireDirection::Received, call.number(), text);

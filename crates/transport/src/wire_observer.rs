@@ -10,6 +10,12 @@ pub trait WireObserver<P>: Send + Sync {
     /// messages are not even copied.
     fn is_attached(&self) -> bool;
 
+    /// Reports whether calls get a number, by which the observer knows them. They do while messages are wanted, and an
+    /// observer that needs no messages can have them numbered alone. It has to be as cheap.
+    fn numbers_calls(&self) -> bool {
+        self.is_attached()
+    }
+
     /// Called for each message while messages are wanted.
     fn message(&self, peer: &P, message: WireMessage);
 

@@ -139,16 +139,26 @@ impl AdminClient {
         }
     }
 
-    /// Subscribes to the events of the hub, which follow as lines of JSON.
+    /// Subscribes to all events of the hub, which follow as lines of JSON.
     #[cfg(unix)]
     pub(crate) async fn events(&self) -> Result<EventLines, AdminError> {
+        self.stream(&AdminRequest::Events { messages: true }).await
+    }
+
+    /// Subscribes to the events of the hub without messages.
+    #[cfg(unix)]
+    pub(crate) async fn call_events(&self) -> Result<EventLines, AdminError> {
+        self.stream(&AdminRequest::Events { messages: false }).await
+    }
+
+    #[cfg(unix)]
+    async fn stream(&self, request: &AdminRequest) -> Result<EventLines, AdminError> {
         use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 
         let unreachable = |error| self.unreachable(error);
         check_owner(&self.socket).map_err(unreachable)?;
         let mut stream = tokio::net::UnixStream::connect(&self.socket).await.map_err(unreachable)?;
-        let mut request =
-            serde_json::to_vec(&AdminRequest::Events).map_err(|error| unreachable(error.into()))?;
+        let mut request = serde_json::to_vec(request).map_err(|error| unreachable(error.into()))?;
         request.push(b'\n');
         stream.write_all(&request).await.map_err(unreachable)?;
         let mut lines = BufReader::new(stream);

@@ -12,8 +12,8 @@ mod socket_path;
 pub(crate) use self::client::EventLines;
 pub(crate) use self::client::{AdminClient, AdminError};
 #[cfg(unix)]
-pub(crate) use self::protocol::{AdminFailure, AdminRequest, AdminResponse, HubReport, ReloadSummary};
-pub(crate) use self::protocol::{AdminFailureKind, ServerState, SessionReport, SessionState};
+pub(crate) use self::protocol::{AdminFailure, AdminRequest, AdminResponse, ReloadSummary};
+pub(crate) use self::protocol::{AdminFailureKind, HubReport, ServerState, SessionReport, SessionState};
 #[cfg(unix)]
 pub(crate) use self::socket::AdminSocket;
 #[cfg(unix)]

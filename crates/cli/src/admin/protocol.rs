@@ -40,12 +40,21 @@ pub(crate) enum AdminRequest {
     AwaitLogin { link: String },
     /// Uses the tokens that are stored for a server now.
     ReloadTokens { server: String },
-    /// Streams the hub's events as lines of JSON after the response, until the client closes the connection.
-    Events,
+    /// Streams the hub's events as lines of JSON after the response, until the client closes the connection. Without
+    /// messages, none are copied for it.
+    Events {
+        #[serde(default = "with_messages")]
+        messages: bool,
+    },
     /// Makes a link that opens the web console once.
     ConsoleLink { read_only: bool },
     /// Removes the stored tokens of a user, for one server or for all, and closes the user's connections.
     RevokeUser { user: String, server: Option<String> },
+}
+
+/// The default of a request from an older program.
+fn with_messages() -> bool {
+    true
 }
 
 /// What the hub answers.
@@ -219,6 +228,7 @@ mod tests {
                 json!({ "do": "revoke-user", "user": "ann", "server": null }),
             ),
             (AdminRequest::Status, json!({ "do": "status" })),
+            (AdminRequest::Events { messages: false }, json!({ "do": "events", "messages": false })),
             (AdminRequest::Enable { server: "a".into() }, json!({ "do": "enable", "server": "a" })),
             (AdminRequest::Reload, json!({ "do": "reload" })),
             (
@@ -229,6 +239,8 @@ mod tests {
             assert_eq!(serde_json::to_value(&request).unwrap(), written);
             assert_eq!(serde_json::from_value::<AdminRequest>(written).unwrap(), request);
         }
+        let older = serde_json::from_value::<AdminRequest>(json!({ "do": "events" }));
+        assert_eq!(older.unwrap(), AdminRequest::Events { messages: true });
         let problem = AdminFailure { kind: AdminFailureKind::NoSuchServer, what: "no".into() };
         assert_eq!(
             serde_json::to_value(AdminResponse::Failed(problem)).unwrap(),

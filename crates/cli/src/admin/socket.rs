@@ -15,7 +15,7 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
-use trunkline_hub::events::{EventViewer, HubEvents};
+use trunkline_hub::events::{EventSubscription, EventViewer, HubEvents};
 
 use super::protocol::{AdminFailure, AdminFailureKind, AdminRequest, AdminResponse, MAX_REQUEST_BYTES};
 
@@ -213,9 +213,9 @@ async fn serve_connection<F>(
         let Ok(Ok(1..)) = read else { return };
         let is_whole = line.ends_with(b"\n");
         let answered = match serde_json::from_slice(&line) {
-            Ok(AdminRequest::Events) if is_whole && events.is_some() => {
+            Ok(AdminRequest::Events { messages }) if is_whole && events.is_some() => {
                 if let Some(events) = &events {
-                    stream_events(events, &mut reader, writing).await;
+                    stream_events(subscribe(events, messages), &mut reader, writing).await;
                 }
                 return;
             }
@@ -242,13 +242,19 @@ async fn serve_connection<F>(
     }
 }
 
+fn subscribe(events: &HubEvents, messages: bool) -> EventSubscription {
+    match messages {
+        true => events.subscribe(EventViewer::Operator, None),
+        false => events.subscribe_without_messages(EventViewer::Operator, None),
+    }
+}
+
 /// Streams events until the client closes the connection or does not read.
 async fn stream_events(
-    events: &HubEvents,
+    mut subscription: EventSubscription,
     reader: &mut BufReader<OwnedReadHalf>,
     mut writing: OwnedWriteHalf,
 ) {
-    let mut subscription = events.subscribe(EventViewer::Operator, None);
     let mut written = b"\"done\"\n".to_vec();
     loop {
         if !matches!(timeout(IDLE_TIMEOUT, writing.write_all(&written)).await, Ok(Ok(()))) {

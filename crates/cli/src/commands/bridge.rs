@@ -1,4 +1,5 @@
 use std::io::IsTerminal as _;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
@@ -24,6 +25,7 @@ use crate::connect::{
 use crate::exit::{CliFailure, ExitReason, print_stderr};
 use crate::login::VaultSettings;
 use crate::signals::{ProcessShutdown, Signals};
+use crate::telemetry::{self, ProcessTelemetry};
 use crate::terminal::escape_line;
 use crate::values::ListenAddress;
 
@@ -100,6 +102,11 @@ async fn bridge(
         hub = connect(args, transport, resolved, only, &logins, store.as_ref()) => hub?,
         _ = signals.next() => return Err(interrupted()),
     };
+    let file = args.target_options.config.as_ref().or(resolved.config_file.as_ref());
+    let exported = telemetry::settings(&telemetry::options_of_config(file.map(PathBuf::as_path))?);
+    let telemetry = ProcessTelemetry::start(hub.events(), exported.as_ref());
+    // Nothing else follows the calls of a bridge.
+    options.observer = exported.is_some().then(|| hub.events().client_observer());
     let host = Host::new(hub.clone(), options).map_err(|error| CliFailure::new(ExitReason::Failed, error))?;
     let label = escape_line(&resolved.label).into_owned();
     let serving = PreparedService::new(&args.edge, label, host, metrics, shutdown)
@@ -108,6 +115,7 @@ async fn bridge(
     let served = serving.serve(transport, signals).await;
     if serving.shutdown.forced_by().is_none() {
         hub.shutdown().await;
+        telemetry.shutdown().await;
     }
     served
 }

@@ -27,6 +27,7 @@ pub(crate) mod resources;
 pub(crate) mod run;
 pub(crate) mod serve;
 pub(crate) mod tools;
+pub(crate) mod top;
 pub(crate) mod watch;
 
 use crate::args::CliCommand;
@@ -47,6 +48,7 @@ pub(crate) fn run(command: CliCommand) -> Result<(), CliFailure> {
         CliCommand::Disable(args) => manage::switch::disable(&args),
         CliCommand::Reconnect(args) => manage::reconnect::run(&args),
         CliCommand::Sessions(args) => manage::sessions::run(&args),
+        CliCommand::Top(args) => top::run(&args),
         CliCommand::Console(args) => console::run(&args),
         CliCommand::Trust(args) => manage::trust::run(&args),
         CliCommand::Import(args) => clients::import::run(&args),

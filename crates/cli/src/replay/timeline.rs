@@ -58,6 +58,24 @@ fn description(body: &EventBody) -> String {
         }
         EventBody::Stderr(stderr) => format!("stderr of {}: {}", stderr.server, shortened(&stderr.line)),
         EventBody::Dropped { count } => format!("{count} events were dropped here"),
+        EventBody::CallTraced(trace) => {
+            format!("{:<6} is span {} of the trace {}", trace.call, trace.span, trace.trace)
+        }
+        EventBody::ServerCall(call) => {
+            let outcome = json!(call.outcome);
+            let outcome = outcome.as_str().unwrap_or_default();
+            let item = call.item.as_ref().map(|item| format!(" {item}")).unwrap_or_default();
+            format!(
+                "{:<6} {}{item} at {}: {outcome} after {} us",
+                call.call, call.method, call.server, call.micros
+            )
+        }
+        EventBody::ServerConnected(connection) => {
+            format!("connection {} to server {} is open", connection.connection, connection.server)
+        }
+        EventBody::ServerGone(connection) => {
+            format!("connection {} to server {} has ended", connection.connection, connection.server)
+        }
         _ => "an event of a kind that this version does not know".to_owned(),
     }
 }

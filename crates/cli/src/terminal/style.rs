@@ -15,6 +15,11 @@ impl TextStyle {
         Self { colored: stream.is_terminal() && wants_color(|name| std::env::var(name).ok()) }
     }
 
+    /// Reports whether colours are wanted.
+    pub(crate) fn is_colored(self) -> bool {
+        self.colored
+    }
+
     pub(crate) fn bold(self, text: &str) -> String {
         self.sgr("1", text)
     }

@@ -64,6 +64,7 @@ fn effects(name: &str, table: SettingTable<'_>, folder: &Path) -> Option<Setting
         "manifests" => Some(manifest_effects(table, folder)),
         "vault" => Some(vault_effects(table, folder)),
         "auth" => Some(auth_effects(table, folder)),
+        "telemetry" => telemetry_effects(table, folder),
         _ => Some(SettingEffects { line: "changes the hub".to_owned(), ..SettingEffects::default() }),
     };
     let mut variables = Vec::new();
@@ -118,6 +119,31 @@ fn vault_effects(table: SettingTable<'_>, folder: &Path) -> SettingEffects {
         effects.details.push("reads a key of your keychain".to_owned());
     }
     effects
+}
+
+fn telemetry_effects(table: SettingTable<'_>, folder: &Path) -> Option<SettingEffects> {
+    let mut effects = SettingEffects::default();
+    let names = |key: &str| {
+        let entries = table.written.get(key).and_then(Value::as_object);
+        entries.into_iter().flat_map(|entries| entries.keys().cloned()).collect::<Vec<_>>()
+    };
+    effects.line = match text(table.written, "endpoint") {
+        Some(endpoint) => format!("sends names and times of calls to {endpoint}"),
+        // A variable of OpenTelemetry may have an address.
+        None if table.written.as_object().is_some_and(|table| !table.is_empty()) => {
+            "changes what traces and metrics are exported".to_owned()
+        }
+        None => return None,
+    };
+    let headers = names("headers");
+    if !headers.is_empty() {
+        effects.details.push(format!("with the headers: {}", headers.join(", ")));
+    }
+    if let Some(ca) = table.text("ca") {
+        let file = effects.file(folder, ca);
+        effects.details.push(format!("trusts the authorities in {file}"));
+    }
+    Some(effects)
 }
 
 fn auth_effects(table: SettingTable<'_>, folder: &Path) -> SettingEffects {
@@ -194,7 +220,7 @@ mod tests {
         items(text).into_iter().map(lines).collect()
     }
 
-    const HARMFUL: [(&str, &str); 11] = [
+    const HARMFUL: [(&str, &str); 13] = [
         (
             "[audit]\nfile = \"../.bashrc\"\narguments = true\n",
             "[audit]; writes a line for each call to /.bashrc; with the arguments of the calls",
@@ -227,6 +253,12 @@ mod tests {
             "[auth]; admits callers with access tokens of https://i; admits callers with the tokens in \
              /nowhere/t; connects to: http://10.0.0.1/k; environment variables: SECRET",
         ),
+        (
+            "[telemetry]\nendpoint = \"http://c:4318\"\nheaders = { key = \"${KEY}\" }\nca = \"a\"\n",
+            "[telemetry]; sends names and times of calls to http://c:4318; with the headers: key; trusts the \
+             authorities in /nowhere/a; environment variables: KEY",
+        ),
+        ("[telemetry]\nsample = 0.1\n", "[telemetry]; changes what traces and metrics are exported"),
         (
             "[serve]\nnames = \"${TOKEN}_{tool}\"\n",
             "[serve]; has environment variables in it; environment variables: TOKEN",

@@ -198,6 +198,12 @@ impl ClientCall {
         self
     }
 
+    /// Removes a member of `_meta`, of those that a forwarded request has.
+    pub fn without_meta(mut self, key: &str) -> Self {
+        self.meta.take(key);
+        self
+    }
+
     /// Declares other capabilities than the client's own for this call. A legacy session has declared its
     /// capabilities for good.
     pub fn capabilities(mut self, capabilities: ClientCapabilities) -> Self {

@@ -46,6 +46,7 @@ pub const SECTIONS: &[&str] = &[
     "vault",
     "audit",
     "auth",
+    "telemetry",
     "limits",
     ACCESS_SECTION,
 ];

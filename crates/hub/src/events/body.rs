@@ -10,6 +10,10 @@ pub enum EventBody {
     Message(Box<MessageEvent>),
     /// A call began.
     CallStarted(CallStartEvent),
+    /// The trace of a call that began, if calls are traced.
+    CallTraced(Box<CallTraceEvent>),
+    /// A server answered a call of the hub, or failed to.
+    ServerCall(Box<ServerCallEvent>),
     /// A call ended.
     CallEnded(CallEndEvent),
     /// A server requested input from the client of a call.
@@ -20,6 +24,10 @@ pub enum EventBody {
     ClientConnected(ClientEvent),
     /// A client disconnected.
     ClientGone(ClientEvent),
+    /// A connection to a server was opened.
+    ServerConnected(ServerConnectionEvent),
+    /// A connection to a server has ended.
+    ServerGone(ServerConnectionEvent),
     /// The state of a server changed.
     ServerState(ServerStateEvent),
     /// A server sent a log message.
@@ -133,6 +141,94 @@ pub struct CallEndEvent {
     /// The error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// The code of the error, as the client got it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<i64>,
+}
+
+/// The place of a call in a trace, as of W3C Trace Context, with what is known of its request. Ids are hexadecimal.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallTraceEvent {
+    /// The call.
+    pub call: String,
+    /// The trace.
+    pub trace: String,
+    /// The hub's span.
+    pub span: String,
+    /// The client's span, if the request has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
+    /// The `tracestate` of the request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<String>,
+    /// Whether the trace is recorded.
+    pub sampled: bool,
+    /// The id of the JSON-RPC request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<String>,
+    /// The revision of the client.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<String>,
+    /// The transport of the client.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transport: Option<String>,
+    /// The address of the client.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+}
+
+/// A request of the hub to a server, at its end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerCallEvent {
+    /// The call that it belongs to.
+    pub call: String,
+    /// The server.
+    pub server: String,
+    /// The method.
+    pub method: String,
+    /// The name of the item at the server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub item: Option<String>,
+    /// The span of the request, if calls are traced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub span: Option<String>,
+    /// How it ended.
+    pub outcome: CallOutcome,
+    /// How long it took, in microseconds.
+    pub micros: u64,
+    /// The code of the error that the server answered with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<i64>,
+    /// The kind of a failure without an answer, such as `timeout`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+    /// The negotiated revision.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<String>,
+    /// The transport.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transport: Option<String>,
+    /// The host of the server, if it is reached at an address without variables.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+    /// The port of the server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<u16>,
+}
+
+/// A connection to a server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerConnectionEvent {
+    /// The server.
+    pub server: String,
+    /// The number of the connection, as of its messages.
+    pub connection: u64,
+    /// The negotiated revision.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<String>,
+    /// The transport.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transport: Option<String>,
 }
 
 /// The outcome of a call.

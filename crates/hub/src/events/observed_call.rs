@@ -4,11 +4,12 @@ use std::time::Instant;
 use trunkline_config::ServerName;
 use trunkline_protocol::codec::ServerResult;
 use trunkline_protocol::model::{Implementation, InputRequest};
-use trunkline_protocol::{Method, Refusal, emit};
-use trunkline_server::{Context, HandlerOutcome, IncomingCall};
+use trunkline_protocol::{Era, Method, Refusal, emit};
+use trunkline_server::{Caller, Context, HandlerOutcome, IncomingCall};
 use trunkline_session::Principal;
 
-use super::body::{CallEndEvent, CallOutcome, CallStartEvent, EventBody, InputEvent};
+use super::body::{CallEndEvent, CallOutcome, CallStartEvent, CallTraceEvent, EventBody, InputEvent};
+use super::call_trace::CallTrace;
 use super::event_text::bounded;
 use super::masking::masked;
 use super::ring::EventAudience;
@@ -23,6 +24,9 @@ pub(crate) struct ObservedCall {
     principal: Principal,
     began: Instant,
     bytes_in: u64,
+    era: Era,
+    /// Its place in a trace, if calls are traced.
+    trace: Option<CallTrace>,
     is_over: bool,
 }
 
@@ -34,7 +38,7 @@ impl ObservedCall {
         server: &ServerName,
         item: impl FnOnce() -> Option<String>,
     ) -> Option<Box<Self>> {
-        if !events.is_attached() {
+        if !events.is_followed() {
             return None;
         }
         let number = call.context.call_number()?;
@@ -52,18 +56,26 @@ impl ObservedCall {
             server: server.to_string(),
             item: item().map(|item| bounded(&item)),
         };
+        let bytes_in = emit::whole_params(params).as_str().len();
+        let trace = events.tracer().map(|tracer| tracer.trace(number, call.context.trace()));
+        let traced = trace.as_ref().map(|trace| trace_event(number, trace, &caller));
+        let era = caller.revision.era();
         let principal = caller.principal;
         events.open_call(number, &principal);
-        let bytes_in = emit::whole_params(params).as_str().len();
         let observed = Self {
             events: events.clone(),
             number,
             principal,
             began: Instant::now(),
             bytes_in: u64::try_from(bytes_in).unwrap_or(u64::MAX),
+            era,
+            trace,
             is_over: false,
         };
         observed.publish(EventBody::CallStarted(event));
+        if let Some(traced) = traced {
+            observed.publish(EventBody::CallTraced(Box::new(traced)));
+        }
         Some(Box::new(observed))
     }
 
@@ -79,25 +91,23 @@ impl ObservedCall {
         answer
     }
 
-    fn end_with(&self, outcome: &Result<HandlerOutcome, Refusal>) {
-        let (outcome, bytes_out, error) = match outcome {
-            Ok(HandlerOutcome::InputRequired(_) | HandlerOutcome::Done(ServerResult::InputRequired(_))) => {
-                (CallOutcome::InputRequired, 0, None)
+    fn end_with(&self, answer: &Result<HandlerOutcome, Refusal>) {
+        match answer {
+            Ok(outcome) => {
+                let bytes_out = match outcome {
+                    HandlerOutcome::Done(ServerResult::Relayed(result)) => result.raw().as_str().len(),
+                    _ => 0,
+                };
+                self.end(CallOutcome::of_answer(outcome), bytes_out, None, None);
             }
-            Ok(HandlerOutcome::Done(ServerResult::Relayed(result))) => {
-                let outcome = if result.is_error() { CallOutcome::ToolError } else { CallOutcome::Ok };
-                (outcome, result.raw().as_str().len(), None)
+            Err(refusal) => {
+                let error = bounded(&masked(&refusal.to_string()));
+                self.end(CallOutcome::Error, 0, Some(error), Some(refusal.code(self.era)));
             }
-            Ok(HandlerOutcome::Done(ServerResult::Tool(result))) if result.is_error => {
-                (CallOutcome::ToolError, 0, None)
-            }
-            Ok(_) => (CallOutcome::Ok, 0, None),
-            Err(refusal) => (CallOutcome::Error, 0, Some(bounded(&masked(&refusal.to_string())))),
-        };
-        self.end(outcome, bytes_out, error);
+        }
     }
 
-    fn end(&self, outcome: CallOutcome, bytes_out: usize, error: Option<String>) {
+    fn end(&self, outcome: CallOutcome, bytes_out: usize, error: Option<String>, code: Option<i64>) {
         let micros = u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX);
         self.publish(EventBody::CallEnded(CallEndEvent {
             call: call_name(self.number),
@@ -107,7 +117,24 @@ impl ObservedCall {
             bytes_in: self.bytes_in,
             bytes_out: u64::try_from(bytes_out).unwrap_or(u64::MAX),
             error,
+            code,
         }));
+    }
+
+    pub(super) fn events(&self) -> &HubEvents {
+        &self.events
+    }
+
+    pub(super) fn number(&self) -> NonZeroU64 {
+        self.number
+    }
+
+    pub(super) fn principal(&self) -> &Principal {
+        &self.principal
+    }
+
+    pub(super) fn trace(&self) -> Option<&CallTrace> {
+        self.trace.as_ref()
     }
 
     fn publish(&self, body: EventBody) {
@@ -115,10 +142,25 @@ impl ObservedCall {
     }
 }
 
+impl CallOutcome {
+    /// Returns the outcome of a call with an answer.
+    pub(crate) fn of_answer(answer: &HandlerOutcome) -> Self {
+        let is_error = match answer {
+            HandlerOutcome::InputRequired(_) | HandlerOutcome::Done(ServerResult::InputRequired(_)) => {
+                return Self::InputRequired;
+            }
+            HandlerOutcome::Done(ServerResult::Relayed(result)) => result.is_error(),
+            HandlerOutcome::Done(ServerResult::Tool(result)) => result.is_error,
+            _ => false,
+        };
+        if is_error { Self::ToolError } else { Self::Ok }
+    }
+}
+
 impl Drop for ObservedCall {
     fn drop(&mut self) {
         if !self.is_over {
-            self.end(CallOutcome::Cancelled, 0, None);
+            self.end(CallOutcome::Cancelled, 0, None, None);
         }
         self.events.close_call(self.number);
     }
@@ -142,10 +184,26 @@ impl HubEvents {
         method: Option<&str>,
         kind: impl FnOnce(InputEvent) -> EventBody,
     ) {
-        let Some(number) = context.call_number().filter(|_| self.is_attached()) else { return };
+        let Some(number) = context.call_number().filter(|_| self.is_followed()) else { return };
         let method = method.map(str::to_owned);
         let event = InputEvent { call: call_name(number), method, key: bounded(key) };
         self.publish(kind(event), EventAudience::Owner(context.principal()));
+    }
+}
+
+/// Describes the trace of a call.
+fn trace_event(number: NonZeroU64, trace: &CallTrace, caller: &Caller) -> CallTraceEvent {
+    CallTraceEvent {
+        call: call_name(number),
+        trace: trace.trace.to_string(),
+        span: trace.span.to_string(),
+        parent: trace.parent.map(|parent| parent.to_string()),
+        state: trace.state.clone(),
+        sampled: trace.sampled,
+        request: caller.request_id.as_ref().map(|id| bounded(&id.to_string())),
+        revision: Some(caller.revision.as_str().to_owned()),
+        transport: Some(caller.transport.to_owned()),
+        address: caller.remote_address.map(|address| address.to_string()),
     }
 }
 

@@ -115,6 +115,8 @@ fn text_bytes(body: &EventBody) -> usize {
             call.method.len() + length(&call.name) + length(&call.item) + length(&call.client_name)
         }
         EventBody::CallEnded(call) => length(&call.error),
+        EventBody::CallTraced(trace) => length(&trace.state) + length(&trace.request),
+        EventBody::ServerCall(call) => length(&call.item) + length(&call.failure),
         EventBody::InputRequested(input) | EventBody::InputAnswered(input) => input.key.len(),
         EventBody::ClientConnected(client) | EventBody::ClientGone(client) => {
             length(&client.name) + length(&client.version) + client.principal.len()
@@ -123,6 +125,9 @@ fn text_bytes(body: &EventBody) -> usize {
         // Its data is text, or was bounded as text.
         EventBody::Log(log) => log.data.as_str().map_or(0, str::len) + length(&log.logger),
         EventBody::Stderr(stderr) => stderr.line.len(),
-        EventBody::Dropped { .. } | EventBody::Unknown => 0,
+        EventBody::ServerConnected(_)
+        | EventBody::ServerGone(_)
+        | EventBody::Dropped { .. }
+        | EventBody::Unknown => 0,
     }
 }

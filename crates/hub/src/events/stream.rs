@@ -1,16 +1,17 @@
 use std::collections::HashMap;
 use std::num::NonZeroU64;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use trunkline_session::Principal;
 
 use super::body::EventBody;
+use super::call_trace::{CallTracer, TraceSampler};
 use super::event::EventTime;
 use super::ring::{EventAudience, EventRing};
-use super::subscription::{EventSubscription, EventViewer};
+use super::subscription::{EventScope, EventSubscription, EventViewer};
 use crate::limits::HubLimits;
 
 /// Divides the bounds of the ring while there is no subscription. What it keeps then are logs and states of servers, for
@@ -28,8 +29,10 @@ pub struct HubEvents {
 pub(super) struct EventStreamInner {
     pub(super) ring: Mutex<EventRing>,
     pub(super) published: Notify,
-    /// The subscriptions, with those that have just ended.
+    /// The subscriptions to messages, with those that have just ended.
     attached: AtomicUsize,
+    /// All subscriptions, which have calls at least.
+    followers: AtomicUsize,
     /// The subscriptions that wait for an event.
     waiting: AtomicUsize,
     message_bytes: usize,
@@ -37,6 +40,8 @@ pub(super) struct EventStreamInner {
     open_calls: Mutex<HashMap<NonZeroU64, Principal>>,
     /// The number of the last connection to a server.
     connections: AtomicU64,
+    /// Makes the traces of calls, if they are traced.
+    tracer: OnceLock<CallTracer>,
 }
 
 impl HubEvents {
@@ -46,10 +51,12 @@ impl HubEvents {
                 ring: Mutex::new(EventRing::new(limits.events, limits.event_bytes)),
                 published: Notify::new(),
                 attached: AtomicUsize::new(0),
+                followers: AtomicUsize::new(0),
                 waiting: AtomicUsize::new(0),
                 message_bytes: limits.event_message_bytes,
                 open_calls: Mutex::default(),
                 connections: AtomicU64::new(0),
+                tracer: OnceLock::new(),
             }),
         }
     }
@@ -57,11 +64,28 @@ impl HubEvents {
     /// Subscribes a viewer: to what comes, or to what came after the event with a number and is still in the ring.
     /// Messages and calls are published while there is a subscription.
     pub fn subscribe(&self, viewer: EventViewer, after: Option<u64>) -> EventSubscription {
-        let next = match after {
-            Some(seq) => seq.saturating_add(1).min(self.inner.ring.lock().next_seq()),
-            None => self.inner.ring.lock().next_seq(),
-        };
-        EventSubscription::new(self.inner.clone(), viewer, next)
+        EventSubscription::new(self.inner.clone(), viewer, self.position(after), EventScope::All)
+    }
+
+    /// Subscribes a viewer to all events but messages, which are not copied for it. That costs a call much less.
+    pub fn subscribe_without_messages(&self, viewer: EventViewer, after: Option<u64>) -> EventSubscription {
+        EventSubscription::new(self.inner.clone(), viewer, self.position(after), EventScope::WithoutMessages)
+    }
+
+    /// Returns the number of the first event after the one with a number, or of the next one.
+    fn position(&self, after: Option<u64>) -> u64 {
+        let next = self.inner.ring.lock().next_seq();
+        after.map_or(next, |seq| seq.saturating_add(1).min(next))
+    }
+
+    /// Traces calls from now on, while there is a subscription: each continues the trace of its request or begins one, and
+    /// the hub's requests to servers carry it on. The first sampler counts.
+    pub fn trace_calls(&self, sampler: TraceSampler) {
+        self.inner.tracer.get_or_init(|| CallTracer::new(sampler));
+    }
+
+    pub(super) fn tracer(&self) -> Option<&CallTracer> {
+        self.inner.tracer.get()
     }
 
     /// Returns the number before the oldest event in the ring, to subscribe from.
@@ -74,9 +98,14 @@ impl HubEvents {
         self.inner.ring.lock().size()
     }
 
-    /// Reports whether messages and calls are published.
+    /// Reports whether messages are published.
     pub fn is_attached(&self) -> bool {
         self.inner.attached.load(Ordering::Relaxed) > 0
+    }
+
+    /// Reports whether calls are published.
+    pub fn is_followed(&self) -> bool {
+        self.inner.followers.load(Ordering::Relaxed) > 0
     }
 
     /// The most bytes of a message that is published whole.
@@ -106,7 +135,7 @@ impl HubEvents {
     /// Adds an event to the ring.
     pub(crate) fn publish(&self, body: EventBody, audience: EventAudience) {
         let time = EventTime::now();
-        let share = if self.is_attached() { 1 } else { UNREAD_SHARE };
+        let share = if self.is_followed() { 1 } else { UNREAD_SHARE };
         self.inner.ring.lock().push(time, body, audience, share);
         if self.inner.waiting.load(Ordering::SeqCst) > 0 {
             self.inner.published.notify_waiters();
@@ -115,12 +144,18 @@ impl HubEvents {
 }
 
 impl EventStreamInner {
-    pub(super) fn attach(&self) {
-        self.attached.fetch_add(1, Ordering::SeqCst);
+    pub(super) fn attach(&self, scope: EventScope) {
+        self.followers.fetch_add(1, Ordering::SeqCst);
+        if scope == EventScope::All {
+            self.attached.fetch_add(1, Ordering::SeqCst);
+        }
     }
 
-    pub(super) fn detach(&self) {
-        self.attached.fetch_sub(1, Ordering::SeqCst);
+    pub(super) fn detach(&self, scope: EventScope) {
+        self.followers.fetch_sub(1, Ordering::SeqCst);
+        if scope == EventScope::All {
+            self.attached.fetch_sub(1, Ordering::SeqCst);
+        }
     }
 
     pub(super) fn begin_wait(&self) {

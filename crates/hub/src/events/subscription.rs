@@ -26,11 +26,21 @@ pub enum EventViewer {
     Principal(Principal),
 }
 
-/// A viewer's position in the event stream. While there is one, messages and calls are published.
+/// The events that a subscription has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum EventScope {
+    /// All of them.
+    All,
+    /// All but messages.
+    WithoutMessages,
+}
+
+/// A viewer's position in the event stream. While there is one, calls are published, and messages if it has them.
 #[derive(Debug)]
 pub struct EventSubscription {
     inner: Arc<EventStreamInner>,
     viewer: EventViewer,
+    scope: EventScope,
     next: u64,
     batch: VecDeque<Arc<RingEvent>>,
     /// Events that were lost and not yet reported.
@@ -38,9 +48,14 @@ pub struct EventSubscription {
 }
 
 impl EventSubscription {
-    pub(super) fn new(inner: Arc<EventStreamInner>, viewer: EventViewer, next: u64) -> Self {
-        inner.attach();
-        Self { inner, viewer, next, batch: VecDeque::new(), lost: 0 }
+    pub(super) fn new(
+        inner: Arc<EventStreamInner>,
+        viewer: EventViewer,
+        next: u64,
+        scope: EventScope,
+    ) -> Self {
+        inner.attach(scope);
+        Self { inner, viewer, scope, next, batch: VecDeque::new(), lost: 0 }
     }
 
     /// Waits for the next event. Cancel safe.
@@ -81,7 +96,7 @@ impl EventSubscription {
                 return Some(HubEvent { seq: first.saturating_sub(1), time: EventTime::now(), body });
             }
             while let Some(stored) = self.batch.pop_front() {
-                if stored.is_visible_to(&self.viewer) {
+                if stored.is_visible_to(&self.viewer) && self.has(&stored.event.body) {
                     return Some(stored.event.clone());
                 }
             }
@@ -96,15 +111,21 @@ impl EventSubscription {
     }
 }
 
+impl EventSubscription {
+    fn has(&self, body: &EventBody) -> bool {
+        self.scope == EventScope::All || !matches!(body, EventBody::Message(_))
+    }
+}
+
 impl Drop for EventSubscription {
     fn drop(&mut self) {
-        let inner = self.inner.clone();
+        let (inner, scope) = (self.inner.clone(), self.scope);
         match tokio::runtime::Handle::try_current() {
             Ok(runtime) => drop(runtime.spawn(async move {
                 tokio::time::sleep(LINGER).await;
-                inner.detach();
+                inner.detach(scope);
             })),
-            Err(_) => inner.detach(),
+            Err(_) => inner.detach(scope),
         }
     }
 }

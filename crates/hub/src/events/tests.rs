@@ -103,6 +103,26 @@ async fn slow_reader_gets_the_count_of_what_it_lost() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn subscription_without_messages_copies_none() {
+    let events = stream(100, 1 << 20);
+    let mut calls = events.subscribe_without_messages(EventViewer::Operator, None);
+    let tap = ClientWireTap::new(&events);
+    assert!(events.is_followed() && tap.numbers_calls());
+    assert!(!events.is_attached() && !tap.is_attached(), "no message is copied");
+    // Another subscription has messages copied, which this one does not get.
+    let mut all = events.subscribe(EventViewer::Operator, None);
+    assert!(tap.is_attached());
+    tap.message(&client("ann"), message("{}"));
+    events.publish(stderr("a line"), EventAudience::Operators);
+    assert_eq!(taken(&mut all).len(), 2);
+    let seen: Vec<_> = taken(&mut calls).into_iter().map(|event| event.body).collect();
+    assert_eq!(seen, [stderr("a line")]);
+    drop((all, calls));
+    tokio::time::sleep(std::time::Duration::from_secs(11)).await;
+    assert!(!events.is_followed() && !events.is_attached());
+}
+
+#[tokio::test(start_paused = true)]
 async fn viewer_sees_only_what_its_principal_may_see() {
     let events = stream(100, 1 << 20);
     let viewer = |name: &str| EventViewer::Principal(Principal::Named(name.into()));

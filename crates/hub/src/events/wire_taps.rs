@@ -6,7 +6,7 @@ use trunkline_protocol::JsonWriter;
 use trunkline_server::{ClientWireObserver, ObservedClient};
 use trunkline_transport::{WireDirection, WireMessage, WireObserver};
 
-use super::body::{ClientEvent, EventBody, EventDirection, EventWire, MessageEvent};
+use super::body::{ClientEvent, EventBody, EventDirection, EventWire, MessageEvent, ServerConnectionEvent};
 use super::event_text::{bounded, prefix};
 use super::masking::masked;
 use super::ring::EventAudience;
@@ -74,6 +74,10 @@ impl WireObserver<ObservedClient> for ClientWireTap {
         self.0.is_attached()
     }
 
+    fn numbers_calls(&self) -> bool {
+        self.0.is_followed()
+    }
+
     fn message(&self, client: &ObservedClient, message: WireMessage) {
         let event = MessageEvent {
             client: client.id.map(|id| id.short().to_string()),
@@ -128,6 +132,26 @@ impl WireObserver<ServerInfo> for ServerWireTap {
         };
         let audience = self.events.audience_of_call(message.call);
         self.events.publish(EventBody::Message(Box::new(event)), audience);
+    }
+
+    fn connected(&self, server: &ServerInfo) {
+        self.publish_connection(server, EventBody::ServerConnected);
+    }
+
+    fn disconnected(&self, server: &ServerInfo) {
+        self.publish_connection(server, EventBody::ServerGone);
+    }
+}
+
+impl ServerWireTap {
+    fn publish_connection(&self, info: &ServerInfo, kind: impl FnOnce(ServerConnectionEvent) -> EventBody) {
+        let event = ServerConnectionEvent {
+            server: self.server.to_string(),
+            connection: self.connection,
+            revision: Some(info.revision.as_str().to_owned()),
+            transport: Some(transport_name(info.transport).to_owned()),
+        };
+        self.events.publish(kind(event), EventAudience::Operators);
     }
 }
 

@@ -36,6 +36,7 @@ use self::relayed_call::RelayedCall;
 use self::resume::ResumeState;
 pub(crate) use self::translate::not_listed_refusal;
 use self::translate::{FailureContext, error_answer, refusal_answer, unavailable_refusal};
+use crate::events::{CallOutcome, ObservedServerCall, ServerCallEnd};
 use crate::upstream::{CallerDetails, CallerProfile, ConnectionLease, Upstream, UpstreamUnavailable};
 
 /// Relays a call to a server and returns its outcome.
@@ -51,16 +52,15 @@ pub(crate) fn relay(
             // The answer, unless a login helps.
             let refused = match find_connection(&request, &resume, &server).await {
                 Ok((lease, caller)) => {
-                    let mut call = RelayedCall { server: &server, request: &request, caller };
-                    match call.run(&lease, &resume).await {
+                    let sent = request.observe_server(record.observed(), &server, &lease);
+                    let trace = sent.as_ref().and_then(|sent| sent.context().cloned());
+                    let mut call = RelayedCall { server: &server, request: &request, caller, trace };
+                    let ran = call.run(&lease, &resume).await;
+                    end_server_call(sent, &ran);
+                    match ran {
                         Ok(outcome) => break Ok(outcome),
-                        // A request that certainly did not arrive is retried once, over another connection.
-                        Err(RelayFailure::Upstream(error))
-                            if is_safe_to_retry(&error) && !std::mem::replace(&mut is_again, true) =>
-                        {
-                            continue;
-                        }
-                        Err(RelayFailure::StaleVersion(_)) if !std::mem::replace(&mut is_again, true) => {
+                        // Retried once, over another connection.
+                        Err(failure) if failure.did_not_run() && !std::mem::replace(&mut is_again, true) => {
                             continue;
                         }
                         Err(RelayFailure::Upstream(error) | RelayFailure::StaleVersion(error)) => {
@@ -98,6 +98,18 @@ pub(crate) fn relay(
         };
         record.finish(answer)
     }
+}
+
+/// Publishes the end of a request to a server, if it is observed.
+fn end_server_call(sent: Option<Box<ObservedServerCall<'_>>>, ran: &Result<HandlerOutcome, RelayFailure>) {
+    let Some(sent) = sent else { return };
+    sent.end(&match ran {
+        Ok(outcome) => ServerCallEnd::Outcome(CallOutcome::of_answer(outcome)),
+        Err(RelayFailure::Upstream(error) | RelayFailure::StaleVersion(error)) => {
+            ServerCallEnd::Failure(error)
+        }
+        Err(RelayFailure::Refused(_)) => ServerCallEnd::Outcome(CallOutcome::Error),
+    });
 }
 
 /// Returns the answer to a call that failed at its server.
@@ -151,11 +163,6 @@ fn is_auth_failure(error: &Error) -> bool {
     }
 }
 
-/// Reports whether a failed call certainly did not run, so that it can be retried over another connection.
-fn is_safe_to_retry(error: &Error) -> bool {
-    matches!(error, Error::Closed { delivery: RequestDelivery::NotSent, .. })
-}
-
 /// Why a relayed call failed.
 enum RelayFailure {
     /// The server or the connection to it failed.
@@ -164,6 +171,19 @@ enum RelayFailure {
     StaleVersion(Error),
     /// The hub refused, or the caller cannot be served.
     Refused(Refusal),
+}
+
+impl RelayFailure {
+    /// Reports whether the call certainly did not run, so that it can be retried.
+    fn did_not_run(&self) -> bool {
+        match self {
+            Self::Upstream(error) => {
+                matches!(error, Error::Closed { delivery: RequestDelivery::NotSent, .. })
+            }
+            Self::StaleVersion(_) => true,
+            Self::Refused(_) => false,
+        }
+    }
 }
 
 impl From<Error> for RelayFailure {

@@ -1,9 +1,9 @@
 use trunkline_protocol::{ByteString, JsonObject, Method, RawJson, Refusal};
 use trunkline_server::{HandlerOutcome, IncomingCall};
 
-use crate::events::ObservedCall;
+use crate::events::{ObservedCall, ObservedServerCall};
 use crate::figures::RelayTimer;
-use crate::upstream::Upstream;
+use crate::upstream::{ConnectionLease, Upstream};
 
 /// The parameter of `tools/call` that requests a task.
 const TASK_KEY: &str = "task";
@@ -35,6 +35,11 @@ pub(super) struct RelayRecord {
 }
 
 impl RelayRecord {
+    /// Returns the call as it is observed, if it is.
+    pub(super) fn observed(&self) -> Option<&ObservedCall> {
+        self.observed.as_deref()
+    }
+
     /// Records the answer, and returns it.
     pub(super) fn finish(self, answer: Result<HandlerOutcome, Refusal>) -> Result<HandlerOutcome, Refusal> {
         self.timer.finish(&answer);
@@ -47,6 +52,19 @@ impl RelayRequest {
     pub(super) fn begin_record(&self, server: &Upstream) -> RelayRecord {
         let observed = ObservedCall::begin(server.events(), &self.call, server.name(), || self.item_name());
         RelayRecord { observed, timer: RelayTimer::start(server.figures()) }
+    }
+
+    /// Observes the request to a server, if the call is observed.
+    pub(super) fn observe_server<'a>(
+        &self,
+        call: Option<&'a ObservedCall>,
+        server: &Upstream,
+        lease: &ConnectionLease,
+    ) -> Option<Box<ObservedServerCall<'a>>> {
+        let (call, item) = (call?, self.item_name());
+        let info = lease.client().server();
+        let method = self.method.as_str();
+        Some(Box::new(ObservedServerCall::begin(call, method, item.as_deref(), &server.config(), &info)))
     }
 
     /// Returns the name or URI of the item at the server.

@@ -6,7 +6,8 @@ use bytes::Bytes;
 use trunkline_client::{ClientContinuation, ClientInputRound, Error, RequestDelivery, StepOutcome};
 use trunkline_protocol::codec::{RawResult, RelayedResult, ServerResult};
 use trunkline_protocol::model::CallToolResult;
-use trunkline_protocol::{Method, Refusal, error_code};
+use trunkline_protocol::trace::{TRACEPARENT, TRACESTATE};
+use trunkline_protocol::{Method, RawJson, Refusal, TraceContext, error_code};
 use trunkline_server::{HandlerContinuation, HandlerOutcome, InputRound, UpstreamItem};
 
 use super::incompatibility::RevisionPair;
@@ -22,6 +23,8 @@ pub(super) struct RelayedCall<'a> {
     pub(super) server: &'a Arc<Upstream>,
     pub(super) request: &'a RelayRequest,
     pub(super) caller: CallerDetails,
+    /// The trace that the request carries on, if calls are traced.
+    pub(super) trace: Option<TraceContext>,
 }
 
 impl RelayedCall<'_> {
@@ -137,6 +140,13 @@ impl RelayedCall<'_> {
         // may belong to any server, this hub included.
         if matches!(self.request.method, Method::ResourcesRead | Method::Complete) {
             request = request.meta(VIA_KEY, ViaPath::from_meta(meta).to_raw_with(self.server.hub()));
+        }
+        if let Some(trace) = self.trace.take() {
+            request = request.meta(TRACEPARENT, RawJson::from_text(&trace.to_string()));
+            if trace.state.is_none() {
+                // One that is there belongs to a context that is not continued.
+                request = request.without_meta(TRACESTATE);
+            }
         }
         if let Some(token) = self.server.caller_token(&call.context) {
             request = request.caller_token(token);

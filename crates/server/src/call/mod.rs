@@ -35,5 +35,5 @@ pub(crate) use self::elicitation::elicitation_complete;
 pub(crate) use self::executing_call::{CallProgress, ExecutingCall};
 pub(crate) use self::notification::PendingAction;
 pub use self::outcome::{BoxFuture, Handler, HandlerContinuation, HandlerOutcome, IncomingCall, InputRound};
-pub(crate) use self::own_trace::ensure_trace;
+pub(crate) use self::own_trace::{ensure_trace, set_trace};
 pub(crate) use self::scope::{CallScope, SessionState};

@@ -10,12 +10,19 @@ pub(crate) fn ensure_trace(params: &mut Params) -> TraceId {
     let random = || getrandom::u64().unwrap_or_default();
     // Neither may be zero.
     let trace = TraceId((u128::from(random()) << 64 | u128::from(random())).max(1));
-    let context = TraceContext { trace, parent: SpanId(random().max(1)), sampled: false, state: None };
+    set_trace(params, &TraceContext::local(trace, SpanId(random().max(1))));
+    trace
+}
+
+/// Sets the trace of a request, in its `_meta`.
+pub(crate) fn set_trace(params: &mut Params, context: &TraceContext) {
     let meta = params.meta.get_or_insert_default();
     meta.set(TRACEPARENT, RawJson::from_text(&context.to_string()));
-    // The state belongs to a context that is not legible.
-    meta.take(TRACESTATE);
-    trace
+    match &context.state {
+        Some(state) => meta.set(TRACESTATE, RawJson::from_text(state)),
+        // One that is there belongs to a context that is not legible.
+        None => drop(meta.take(TRACESTATE)),
+    }
 }
 
 #[cfg(test)]
@@ -41,7 +48,7 @@ mod tests {
             assert_ne!(ensure_trace(&mut other), trace);
             let members = one.meta.unwrap();
             assert_eq!(members.get("a").is_some(), meta.get("a").is_some());
-            assert!(members.get("tracestate").is_none());
+            assert_eq!(members.get("tracestate").unwrap().as_text().unwrap(), "trunkline=local");
         }
     }
 }

@@ -96,6 +96,7 @@ impl HttpServiceInner {
             if let HeaderOccurrence::Once(version) = headers.version { Some(version) } else { None };
         let has_session = !matches!(headers.session, HeaderOccurrence::Absent);
         let route = era::route_http(&message, version, has_session);
+        self.continue_trace(post.head, &mut message);
         request_tracing::log_route(&mut message, &route);
         match (route, message) {
             (MessageRoute::Modern, Message::Request(request)) => {

@@ -5,11 +5,14 @@ use http::header::CONTENT_TYPE;
 use http::{Method, Response};
 use tracing::Span;
 use tracing::field::{Empty, display};
+use trunkline_http1::server::RequestHead;
 use trunkline_protocol::era::MessageRoute;
-use trunkline_protocol::{ByteString, JsonObject, Message, Params, RawJson};
+use trunkline_protocol::trace::{TRACEPARENT, TRACESTATE};
+use trunkline_protocol::{ByteString, JsonObject, Message, Params, RawJson, TraceContext};
 
 use super::body::McpResponseBody;
-use crate::call::ensure_trace;
+use super::endpoint::HttpServiceInner;
+use crate::call::{ensure_trace, set_trace};
 
 /// Makes the span of a request; of the peer's text it repeats only values that are known here.
 pub(super) fn request_span(method: &Method) -> Span {
@@ -26,6 +29,41 @@ pub(super) fn request_span(method: &Method) -> Span {
     let span = tracing::debug_span!("http", verb, trace_id = Empty);
     span.in_scope(|| tracing::debug!("received"));
     span
+}
+
+impl HttpServiceInner {
+    /// Continues the trace of the HTTP request in a message without one, if an observer follows calls.
+    pub(super) fn continue_trace(&self, head: &RequestHead, message: &mut Message) {
+        if let Message::Request(request) = message
+            && self.core.numbers_calls()
+            && TraceContext::read(request.params.meta.as_ref()).is_none()
+            && let Some(context) = header_trace(head)
+        {
+            set_trace(&mut request.params, &context);
+        }
+    }
+}
+
+/// Reads the trace of an HTTP request; one that is repeated or malformed counts as none.
+fn header_trace(head: &RequestHead) -> Option<TraceContext> {
+    let found: Vec<(&[u8], &[u8])> = match head.raw_headers() {
+        Some(raw) => raw.iter().filter(|(name, _)| is_trace_header(name)).collect(),
+        None => {
+            let headers = head.parts().headers.iter();
+            let headers = headers.map(|(name, value)| (name.as_str().as_bytes(), value.as_bytes()));
+            headers.filter(|(name, _)| is_trace_header(name)).collect()
+        }
+    };
+    let only = |wanted: &str| {
+        let mut values = found.iter().filter(|(name, _)| name.eq_ignore_ascii_case(wanted.as_bytes()));
+        let value = std::str::from_utf8(values.next()?.1).ok()?;
+        values.next().is_none().then_some(value)
+    };
+    TraceContext::from_texts(only(TRACEPARENT)?, only(TRACESTATE))
+}
+
+fn is_trace_header(name: &[u8]) -> bool {
+    [TRACEPARENT, TRACESTATE].iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
 }
 
 /// Logs the route of a message, and adds its trace to the span of the request.

@@ -11,6 +11,7 @@ use super::session_store::OpenedStore;
 use crate::audit::{ArgumentLogging, AuditLog};
 use crate::builtin::{self, BuiltinServer};
 use crate::exit::{CliFailure, ExitReason};
+use crate::telemetry::{self, ProcessTelemetry};
 
 /// What is served: only built-in servers, or a configuration file.
 #[derive(Debug)]
@@ -84,6 +85,13 @@ impl ServeBackend {
             }
             None => audit,
         }))
+    }
+
+    /// Begins to export traces and metrics, if that is configured.
+    pub(super) fn telemetry(&self) -> ProcessTelemetry {
+        let Some(gateway) = self.gateway() else { return ProcessTelemetry::default() };
+        let settings = telemetry::settings(&gateway.plan().telemetry);
+        ProcessTelemetry::start(gateway.hub().events(), settings.as_ref())
     }
 
     /// Makes it ready to be served.

@@ -71,6 +71,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), CliFailure> {
             options.layers = options.layers.with(audit.clone());
         }
         options.observer = backend.gateway().map(|gateway| gateway.hub().events().client_observer());
+        let telemetry = backend.telemetry();
         let host = backend.host(options)?;
         let serving = PreparedService {
             backend: Some(&backend),
@@ -84,6 +85,9 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), CliFailure> {
             never = reopen_on_hangup(hangups, audit.as_ref(), &args.edge) => match never {},
         };
         backend.shutdown(serving.shutdown.forced_by().is_some()).await;
+        if serving.shutdown.forced_by().is_none() {
+            telemetry.shutdown().await;
+        }
         if let Some(audit) = audit {
             audit.close();
         }
@@ -348,14 +352,16 @@ fn inline_schema<T: schemars::JsonSchema>() -> schemars::Schema {
     settings.with(|settings| settings.inline_subschemas = true).into_generator().into_root_schema_for::<T>()
 }
 
-/// Returns the JSON Schemas of the tables `[serve]`, `[store]`, `[audit]` and `[auth]`, by name.
+/// Returns the JSON Schemas of the tables `[serve]`, `[store]`, `[vault]`, `[audit]`, `[telemetry]` and `[auth]`, by
+/// name.
 #[cfg(test)]
-pub(crate) fn table_schemas() -> [(&'static str, schemars::Schema); 5] {
+pub(crate) fn table_schemas() -> [(&'static str, schemars::Schema); 6] {
     let tables = [
         ("serve", schemars::schema_for!(plan::ServeTable)),
         ("store", schemars::schema_for!(plan::StoreTable)),
         ("vault", schemars::schema_for!(crate::login::VaultTable)),
         ("audit", schemars::schema_for!(plan::AuditTable)),
+        ("telemetry", schemars::schema_for!(crate::telemetry::TelemetryTable)),
         ("auth", inline_schema::<auth::AuthTable>()),
     ];
     tables.map(|(name, mut schema)| {

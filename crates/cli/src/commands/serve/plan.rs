@@ -17,6 +17,7 @@ use crate::config_failure::config_failure;
 use crate::configured_commands::ConfiguredCommands;
 use crate::exit::CliFailure;
 use crate::login::VaultSettings;
+use crate::telemetry::TelemetryOptions;
 use crate::values::StoreLocation;
 
 /// A configuration file, parsed and validated. Only an invalid server does not make the whole file invalid.
@@ -35,6 +36,7 @@ pub(super) struct ServePlan {
     pub(super) limits: CallLimits,
     pub(super) store: Option<StoreLocation>,
     pub(super) vault: Option<VaultSettings>,
+    pub(super) telemetry: TelemetryOptions,
 }
 
 /// The table `[serve]`.
@@ -159,6 +161,9 @@ impl ServePlan {
         let store = file.section("store").and_then(|section| store_location(&section, &file, &mut problems));
         let vault = file.section("vault").map(|section| VaultSettings::from_section(&section)).transpose();
         let vault = vault.map_err(|problem| problems.push(problem)).ok().flatten();
+        let telemetry = file.section("telemetry").map(|section| TelemetryOptions::from_section(&section));
+        let telemetry = telemetry.transpose().map_err(|problem| problems.push(problem)).ok().flatten();
+        let telemetry = telemetry.unwrap_or_default();
         if problems.is_empty() {
             let access = AccessRules::new(access);
             return Ok(Self {
@@ -174,6 +179,7 @@ impl ServePlan {
                 limits,
                 store,
                 vault,
+                telemetry,
             });
         }
         Err(config_failure(&problems))

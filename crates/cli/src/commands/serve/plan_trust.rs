@@ -93,6 +93,9 @@ impl ServePlan {
             "[audit]" => self.audit = before.map(|plan| plan.audit.clone()).unwrap_or_default(),
             "[auth]" => self.auth = before.and_then(|plan| plan.auth.clone()),
             "[vault]" => self.vault = before.and_then(|plan| plan.vault.clone()),
+            "[telemetry]" => {
+                self.telemetry = before.map(|plan| plan.telemetry.clone()).unwrap_or_default();
+            }
             "[store]" => self.store = before.and_then(|plan| plan.store.clone()),
             "[serve]" => self.serve = before.map(|plan| plan.serve.clone()).unwrap_or_default(),
             "[limits]" => self.limits = before.map(|plan| plan.limits).unwrap_or_default(),

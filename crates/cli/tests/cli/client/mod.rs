@@ -10,6 +10,8 @@ mod hostile;
 mod lists;
 mod peer;
 mod results;
+#[cfg(target_os = "linux")]
+mod screen_grid;
 #[allow(dead_code, reason = "its `main` is for those who run it")]
 #[path = "../../../../../examples/shop.rs"]
 mod shop;

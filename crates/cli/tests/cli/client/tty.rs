@@ -6,9 +6,11 @@ use std::os::fd::OwnedFd;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 
+use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, OptionalActions, Winsize, tcgetattr, tcsetattr, tcsetwinsize};
 
+use super::screen_grid::ScreenGrid;
 use crate::process::DEADLINE;
 
 /// Makes the terminal the one that the command is controlled by, so that Ctrl-C is a signal.
@@ -72,6 +74,23 @@ impl PseudoTerminal {
         }
     }
 
+    /// Waits until a text is on a screen that the command draws, whatever it drew before.
+    #[track_caller]
+    pub(crate) fn wait_for_screen(&mut self, text: &str) -> String {
+        let begun = std::time::Instant::now();
+        loop {
+            let shown = ScreenGrid::of(&self.seen);
+            if shown.contains(text) {
+                return shown;
+            }
+            assert!(begun.elapsed() < DEADLINE * 3, "no `{text}` on the screen:\n{shown}");
+            match self.screen.recv_timeout(DEADLINE) {
+                Ok(bytes) => self.seen.push_str(&String::from_utf8_lossy(&bytes)),
+                Err(_) => panic!("no `{text}` on the screen:\n{shown}"),
+            }
+        }
+    }
+
     /// Returns the rest of the line that was waited for last.
     #[track_caller]
     pub(crate) fn wait_for_line(&mut self) -> String {
@@ -83,6 +102,13 @@ impl PseudoTerminal {
     #[track_caller]
     pub(crate) fn type_keys(&mut self, keys: &str) {
         self.keyboard.write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// Sends a signal to the command.
+    #[track_caller]
+    pub(crate) fn signal(&self, signal: Signal) {
+        let id = Pid::from_child(&self.child);
+        kill_process(id, signal).unwrap();
     }
 
     /// Waits for a text and types a line.

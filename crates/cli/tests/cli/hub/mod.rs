@@ -11,6 +11,8 @@ mod readiness_probe;
 mod record;
 mod reload;
 mod smoke;
+mod telemetry;
+mod top;
 mod trust;
 
 use std::net::SocketAddr;

@@ -110,6 +110,11 @@ fn settings_of_an_untrusted_file_write_and_read_nothing() {
         ("store", format!("[store]\nlocation = \"file:{path}\"\n"), "stores sessions in"),
         ("vault", format!("[vault]\nfile = {path:?}\n"), "stores logins in"),
         ("manifests", format!("[manifests]\nfiles = [\"*\"]\ndirectory = {path:?}\n"), "serves the files"),
+        (
+            "telemetry",
+            format!("[telemetry]\nendpoint = \"http://127.0.0.1:9\"\nca = {path:?}\n"),
+            "sends names and times of calls to http://127.0.0.1:9",
+        ),
         ("auth", format!("[auth]\ntokens = {path:?}\n"), "admits callers with the tokens in"),
         (
             "serve",

@@ -44,7 +44,7 @@ impl Gateway {
                     AdminResponse::Failed(AdminFailure { kind: AdminFailureKind::Configuration, what })
                 }
             },
-            AdminRequest::Events => {
+            AdminRequest::Events { .. } => {
                 let what = "events are streamed by the socket itself".to_owned();
                 AdminResponse::Failed(AdminFailure { kind: AdminFailureKind::Request, what })
             }
@@ -117,7 +117,7 @@ fn describe_collisions(collisions: &[NameCollision]) -> Vec<String> {
 fn server_name(request: &AdminRequest) -> Option<&str> {
     match request {
         AdminRequest::Status
-        | AdminRequest::Events
+        | AdminRequest::Events { .. }
         | AdminRequest::Reload
         | AdminRequest::Sessions
         | AdminRequest::EndSession { .. }

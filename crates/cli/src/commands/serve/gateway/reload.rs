@@ -74,6 +74,9 @@ impl Gateway {
         if before.audit != plan.audit {
             tracing::warn!("changes to [audit] need a restart");
         }
+        if before.telemetry != plan.telemetry {
+            tracing::warn!("changes to [telemetry] need a restart");
+        }
         if before.vault != plan.vault {
             tracing::warn!("changes to [vault] need a restart");
         }

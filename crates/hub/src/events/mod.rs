@@ -25,8 +25,8 @@ mod tests;
 mod wire_taps;
 
 pub use self::body::{
-    CallEndEvent, CallOutcome, CallStartEvent, ClientEvent, EventBody, EventDirection, EventWire, InputEvent,
-    LogEvent, MessageEvent, ServerStateEvent, StderrEvent,
+    CallEndEvent, CallOutcome, CallStartEvent, ClientEvent, EventBody, EventDirection, EventWire,
+    InputAnswerer, InputEvent, LogEvent, MessageEvent, ServerStateEvent, StderrEvent,
 };
 pub use self::event::{EventParseError, EventTime, HubEvent};
 pub(crate) use self::observed_call::ObservedCall;

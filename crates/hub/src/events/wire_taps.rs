@@ -131,6 +131,13 @@ impl WireObserver<ServerInfo> for ServerWireTap {
     }
 }
 
+impl HubEvents {
+    /// Returns the name that a call has in events, by its number.
+    pub fn call_name(number: std::num::NonZeroU64) -> String {
+        call_name(number)
+    }
+}
+
 /// Returns the name of a call in events.
 pub(super) fn call_name(number: std::num::NonZeroU64) -> String {
     format!("c{number}")

@@ -116,6 +116,7 @@ async fn serve_view(
     let console = Console::new(ConsoleOptions {
         source,
         reports: Arc::new(NoServers),
+        caller: None,
         shutdown: shutdown.shutdown().clone(),
         version: env!("CARGO_PKG_VERSION"),
     });

@@ -29,6 +29,9 @@ pub(super) enum ApiAction {
     Record,
     MakeLink,
     EndSession,
+    MakeRequest,
+    Questions,
+    Answer,
 }
 
 /// Why a request is refused, for the page.
@@ -44,6 +47,9 @@ const ROUTES: &[ApiRoute] = &[
     route(Method::GET, "record", RouteAccess::Session, ApiAction::Record),
     route(Method::POST, "links", RouteAccess::Operator, ApiAction::MakeLink),
     route(Method::DELETE, "session", RouteAccess::Session, ApiAction::EndSession),
+    route(Method::POST, "requests", RouteAccess::Operator, ApiAction::MakeRequest),
+    route(Method::GET, "questions", RouteAccess::Operator, ApiAction::Questions),
+    route(Method::POST, "answers", RouteAccess::Operator, ApiAction::Answer),
 ];
 
 impl ApiRoute {

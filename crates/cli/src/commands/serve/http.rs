@@ -61,7 +61,7 @@ pub(super) async fn serve(
         HttpServerOptions { authenticator, protected_resource, tls, ..http_options(args, address.ip()) };
     session_store::attach_sessions(serving.store.as_ref(), &mut options);
     set_page_origin(serving, &options);
-    let console = HubConsole::new(serving);
+    let console = HubConsole::new(serving, &*options.authenticator);
     let on_admin = AdminPages { probes: probes(ProbeAudience::Operators), console: &console };
     let admin = bind_admin(args, has_auth, host, on_admin, &options).await?;
     let warning = options.warning(address.ip());

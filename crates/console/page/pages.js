@@ -2,3 +2,6 @@
 
 import "./overview.js";
 import "./calls.js";
+import "./timeline.js";
+import "./try.js";
+import "./questions.js";

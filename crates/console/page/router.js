@@ -43,7 +43,10 @@ export class Router {
   /** Shows what the address names, once it is known which pages this session has. */
   start() {
     this.#isStarted = true;
-    for (const { page, link } of this.#entries) link.hidden = !this.#isOffered(page);
+    for (const { page, link } of this.#entries) {
+      link.hidden = !this.#isOffered(page);
+      if (!link.hidden) page.start?.(this.#app);
+    }
     this.#route();
   }
 

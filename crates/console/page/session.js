@@ -14,6 +14,20 @@ let headerToken = "";
 /** A session that the hub does not accept, or has ended. */
 export class SignedOut extends Error {}
 
+/** A request that the hub refuses, with its reason. */
+export class RefusedRequest extends Error {
+  /**
+   * @param {string} path
+   * @param {number} status
+   * @param {string} reason
+   */
+  constructor(path, status, reason) {
+    super(`${path}: ${reason}`);
+    this.status = status;
+    this.reason = reason;
+  }
+}
+
 /**
  * Takes the token of the link, or that of the page before a reload.
  * @returns {Promise<boolean>} whether there is a session
@@ -73,11 +87,17 @@ function takeStored() {
  * @throws {SignedOut} if there is no session
  */
 export async function api(path, options = {}) {
-  const response = await fetch(`api/${path}`, { ...options, headers: { [HEADER]: headerToken } });
+  const response = await fetch(`api/${path}`, { cache: "no-store", ...options, headers: { [HEADER]: headerToken } });
   if (response.status === 401) {
     headerToken = "";
     throw new SignedOut();
   }
-  if (!response.ok) throw new Error(`${path}: HTTP ${response.status}`);
+  if (!response.ok) throw new RefusedRequest(path, response.status, await reasonOf(response));
   return response;
+}
+
+/** @param {Response} response */
+async function reasonOf(response) {
+  const body = await response.json().catch(() => undefined);
+  return typeof body?.error === "string" ? body.error : `HTTP ${response.status}`;
 }

@@ -37,6 +37,17 @@ export function duration(micros) {
 }
 
 /**
+ * A time in seconds, in its largest unit.
+ * @param {number} seconds
+ */
+export function span(seconds) {
+  if (seconds < 120) return `${seconds} s`;
+  if (seconds < 7200) return `${Math.floor(seconds / 60)} min`;
+  if (seconds < 172_800) return `${Math.floor(seconds / 3600)} h`;
+  return `${Math.floor(seconds / 86_400)} days`;
+}
+
+/**
  * @param {number | undefined} bytes
  */
 export function size(bytes) {

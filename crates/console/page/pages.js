@@ -5,3 +5,6 @@ import "./calls.js";
 import "./timeline.js";
 import "./try.js";
 import "./questions.js";
+import "./servers.js";
+import "./sessions.js";
+import "./cost.js";

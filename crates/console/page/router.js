@@ -30,7 +30,7 @@ export class Router {
   constructor(app) {
     this.#app = app;
     for (const page of registeredPages()) {
-      const root = element("main", { id: `page-${page.id}`, class: `page ${page.id}-page`, tabindex: -1, hidden: true });
+      const root = element("main", { id: `page-${page.id}`, class: `page ${page.id}-page`, tabindex: 0, hidden: true });
       const link = pageLink(page.title, routeHash(page.id), { id: `nav-${page.id}` });
       this.#entries.push({ page, root, link, view: undefined });
     }
@@ -40,9 +40,15 @@ export class Router {
     document.addEventListener("visibilitychange", () => this.#refresh());
   }
 
-  /** Shows what the address names, once it is known which pages this session has. */
+  /** Shows what the address names, once it is known which pages this session has. Each page begins anew. */
   start() {
     this.#isStarted = true;
+    this.view?.hide?.();
+    this.#current = undefined;
+    for (const entry of this.#entries) {
+      entry.view = undefined;
+      entry.root.replaceChildren();
+    }
     for (const { page, link } of this.#entries) {
       link.hidden = !this.#isOffered(page);
       if (!link.hidden) page.start?.(this.#app);

@@ -17,12 +17,11 @@ export class SignedOut extends Error {}
 /** A request that the hub refuses, with its reason. */
 export class RefusedRequest extends Error {
   /**
-   * @param {string} path
    * @param {number} status
    * @param {string} reason
    */
-  constructor(path, status, reason) {
-    super(`${path}: ${reason}`);
+  constructor(status, reason) {
+    super(reason);
     this.status = status;
     this.reason = reason;
   }
@@ -85,6 +84,7 @@ function takeStored() {
  * @param {RequestInit} [options]
  * @returns {Promise<Response>}
  * @throws {SignedOut} if there is no session
+ * @throws {Error} with the reason of the hub, if it refuses
  */
 export async function api(path, options = {}) {
   const response = await fetch(`api/${path}`, { cache: "no-store", ...options, headers: { [HEADER]: headerToken } });
@@ -92,7 +92,7 @@ export async function api(path, options = {}) {
     headerToken = "";
     throw new SignedOut();
   }
-  if (!response.ok) throw new RefusedRequest(path, response.status, await reasonOf(response));
+  if (!response.ok) throw new RefusedRequest(response.status, await reasonOf(response));
   return response;
 }
 

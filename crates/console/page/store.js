@@ -75,6 +75,9 @@ export class Store {
       known.transport = server.transport ?? known.transport;
       known.starts = server.starts ?? known.starts;
       known.tools = server.tools;
+      known.running = server.running ?? 0;
+      known.retryInMs = server.retry_in_ms ?? 0;
+      known.isExcluded = server.is_excluded ?? false;
     }
     const names = new Set(report.servers.map(({ name }) => name));
     for (const name of this.servers.keys()) if (!names.has(name)) this.servers.delete(name);
@@ -221,6 +224,8 @@ export class Store {
     if (event.state === "ready" && server.state !== "ready") server.starts += 1;
     server.state = event.state ?? server.state;
     server.reason = event.reason ?? "";
+    if (event.reason) server.lastFailure = { time: parseTime(event.time), reason: event.reason };
+    server.changes += 1;
     server.revision = event.revision ?? server.revision;
     server.transport = event.transport ?? server.transport;
   }
@@ -231,6 +236,7 @@ export class Store {
     if (!server) {
       server = {
         name, state: "", reason: "", revision: "", transport: "", starts: 0, tools: undefined, calls: 0, errors: 0,
+        running: 0, retryInMs: 0, isExcluded: false, lastFailure: undefined, changes: 0,
       };
       this.servers.set(name, server);
     }

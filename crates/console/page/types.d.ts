@@ -120,6 +120,16 @@ export interface ServerState {
   /** The calls that ended, for its figures. */
   calls: number;
   errors: number;
+  /** The calls that run. */
+  running: number;
+  /** In how many milliseconds it is tried again. */
+  retryInMs: number;
+  /** Whether the hub leaves it out, so that it can be neither switched nor restarted. */
+  isExcluded: boolean;
+  /** Why it failed, and when, also if it is well again. */
+  lastFailure: { time: number; reason: string } | undefined;
+  /** Grows whenever its state changes. */
+  changes: number;
 }
 
 /** What the hub says of itself. */
@@ -137,6 +147,9 @@ export interface HubReport {
     transport?: string;
     starts?: number;
     tools?: number;
+    running?: number;
+    retry_in_ms?: number;
+    is_excluded?: boolean;
   }>;
 }
 
@@ -164,4 +177,113 @@ export interface ClientQuestion {
   name?: string;
   answerable: boolean;
   request: { method: string; params: JsonMap };
+}
+
+/** The calls of the last five minutes. */
+export interface RecentFigures {
+  seconds: number;
+  calls: number;
+  errors: number;
+  p50_micros: number;
+  p95_micros: number;
+  p99_micros: number;
+}
+
+/** The calls of one server. */
+export interface ServerFigures {
+  name: string;
+  /** Since the hub started. */
+  calls: number;
+  errors: number;
+  recent: RecentFigures;
+  /** The calls of each minute of the last hour, the oldest first; nothing without any. */
+  minutes: number[];
+}
+
+/** The calls of the last hour. */
+export interface FigureReport {
+  slot: number;
+  slot_seconds: number;
+  recent: RecentFigures;
+  /** Slot, calls, errors, cancelled, three percentiles in microseconds, bytes of results. */
+  points: number[][];
+  servers: ServerFigures[];
+}
+
+/** An item that a server offers. */
+export interface ConsoleItem {
+  name: string;
+  upstream_name?: string;
+  title?: string;
+  description?: string;
+  bytes: number;
+}
+
+/** What is known of one server. */
+export interface ServerDetails {
+  name: string;
+  state: string;
+  reason?: string;
+  revision?: string;
+  transport?: string;
+  starts: number;
+  connections: number;
+  running: number;
+  waiting: number;
+  retry_in_ms?: number;
+  is_excluded: boolean;
+  reach: string;
+  identity?: string;
+  capabilities?: string;
+  instructions?: string;
+  output?: string;
+  left_out: string[];
+  repaired: string[];
+  offered_tools: ConsoleItem[];
+  offered_prompts: ConsoleItem[];
+  offered_resources: ConsoleItem[];
+  more_items: number;
+}
+
+/** What the tools of a server cost a model, in bytes. */
+export interface ServerCost {
+  name: string;
+  tools: number;
+  definition_bytes: number;
+  largest: ConsoleItem[];
+  calls: number;
+  result_bytes: number;
+}
+
+/** A legacy session of a client. */
+export interface ClientSession {
+  id: string;
+  principal: string;
+  client?: string;
+  revision: string;
+  transport: string;
+  log_level?: string;
+  subscriptions: string[];
+  age_s: number;
+  idle_s?: number;
+  is_busy: boolean;
+}
+
+/** A login of a user at a server. */
+export interface ClientLogin {
+  user: string;
+  display_name?: string;
+  servers: string[];
+  issuer: string;
+  scopes: string[];
+  expires_in_s?: number;
+  is_renewable: boolean;
+}
+
+export interface SessionsReport {
+  store: string;
+  sessions: ClientSession[];
+  is_truncated: boolean;
+  logins: ClientLogin[];
+  has_more_logins: boolean;
 }

@@ -12,6 +12,7 @@ use trunkline_server::{Shutdown, WeakHost};
 
 use crate::api::ApiRequest;
 use crate::assets::PageAsset;
+use crate::controls::HubControls;
 use crate::event_lines::OpenStreams;
 use crate::limits::{MAX_REQUESTS, MAX_STREAMS};
 use crate::links::OneTimeLinks;
@@ -52,6 +53,8 @@ pub struct ConsoleOptions {
     pub reports: Arc<dyn ServerReports>,
     /// How it makes requests for operators; `None` if it makes none.
     pub caller: Option<ConsoleCaller>,
+    /// What it can do to the hub; nothing to a record file.
+    pub controls: Option<Arc<dyn HubControls>>,
     /// Ends the streams of events when the program drains.
     pub shutdown: Shutdown,
     /// The version of the program.

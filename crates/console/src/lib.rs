@@ -19,6 +19,7 @@
 mod api;
 mod assets;
 mod console;
+mod controls;
 mod event_lines;
 pub mod limits;
 mod line_body;
@@ -32,5 +33,8 @@ mod sessions;
 mod tokens;
 
 pub use self::console::{Console, ConsoleCaller, ConsoleOptions, ConsoleSource};
-pub use self::report::{ConsoleServer, ServerReports};
+pub use self::controls::{
+    ClientLogin, ClientSession, ClientSessions, ControlError, HubControls, ServerAction,
+};
+pub use self::report::{ConsoleItem, ConsoleServer, ConsoleServerCost, ConsoleServerDetails, ServerReports};
 pub use self::sessions::ConsoleRole;

@@ -28,6 +28,17 @@ pub const MAX_REQUESTS: usize = 32;
 
 /// The questions of clients that a page is shown, the oldest first.
 pub const MAX_QUESTIONS: usize = 100;
+/// The sessions of clients, and the logins, that a page lists.
+pub const MAX_LISTED_SESSIONS: usize = 1_000;
+
+/// The items of one kind of a server that a page lists.
+pub const MAX_LISTED_ITEMS: usize = 2_000;
+
+/// The characters of a description that a page shows.
+pub const MAX_DESCRIPTION_CHARS: usize = 2_000;
+
+/// The tools with the longest definitions that a page lists of each server.
+pub const MAX_LARGEST_TOOLS: usize = 50;
 
 /// How long a body may take to arrive.
 pub const BODY_TIMEOUT: Duration = Duration::from_secs(10);

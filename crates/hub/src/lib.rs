@@ -14,6 +14,7 @@ mod access;
 mod call_rates;
 mod connector;
 pub mod events;
+mod figures;
 mod hub;
 mod limits;
 mod listings_file;
@@ -33,7 +34,11 @@ pub use trunkline_config as config;
 
 pub use self::access::{AccessDecision, AccessItem, AccessRules, AccessStep, RuleMismatch};
 pub use self::connector::{ConfigConnector, Connector};
-pub use self::hub::{ApplyReport, Hub, LoginLink, ManageError, RevokeError, ServerSwitch, ToggleOutcome};
+pub use self::figures::{CallFigureReport, FigurePoint, RecentFigures, ServerFigures};
+pub use self::hub::{
+    ApplyReport, Hub, LoginLink, LoginSummary, ManageError, OfferedItem, OfferedItems, RevokeError,
+    ServerSwitch, ToggleOutcome,
+};
 pub use self::limits::HubLimits;
 pub use self::local_servers::LocalServers;
 pub use self::login::{LoginAudience, UserLogins, WeakLogins, apply_server_auth, server_url};

@@ -18,6 +18,7 @@ export class Hub {
     const mcpServers = {
       modern: everything("2026-07-28"), legacy: everything("2025-06-18"),
       hostile: { command: process.execPath, args: [hostile] },
+      many: { command: process.execPath, args: [join(import.meta.dirname, "many_server.mjs")] },
       broken: { command: "sh", args: ["-c", "echo no such module >&2; exit 3"] },
     };
     writeFileSync(join(folder, "mcp.json"), JSON.stringify({ mcpServers }), { mode: 0o600 });
@@ -81,6 +82,19 @@ export class Hub {
       body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name, arguments: args, _meta } }),
     });
     return response.text();
+  }
+
+  /** Opens a session as a client of the legacy era, and returns its id. */
+  async openSession(name) {
+    const headers = { "content-type": "application/json", accept: "application/json, text/event-stream" };
+    const params = { protocolVersion: "2025-06-18", capabilities: {}, clientInfo: { name, version: "1" } };
+    const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "initialize", params });
+    const response = await fetch(this.url, { method: "POST", headers, body });
+    await response.text();
+    const id = response.headers.get("mcp-session-id");
+    const done = JSON.stringify({ jsonrpc: "2.0", method: "notifications/initialized" });
+    await fetch(this.url, { method: "POST", headers: { ...headers, "mcp-session-id": id, "mcp-protocol-version": "2025-06-18" }, body: done });
+    return id;
   }
 
   async stop() {

@@ -2,6 +2,7 @@
 
 import { checkCalls, checkCopies, checkHostileTexts, checkNotifications, checkRecords } from "./calls.mjs";
 import { Hub } from "./hub.mjs";
+import { checkCost, checkHostileServer, checkManyTools, checkOverview, checkReadOnly, checkServers, checkSessions } from "./hub_pages.mjs";
 import { launch } from "./page.mjs";
 import { checkDeepLinks, checkNavigation } from "./pages.mjs";
 import { pageSize } from "./size.mjs";
@@ -11,18 +12,21 @@ import { checkClientQuestions } from "./questions.mjs";
 import { checkReconnection, checkRate } from "./stream.mjs";
 import { checkAccess, checkReload } from "./access.mjs";
 import { checkTimeline, checkTimelineOfRecord } from "./timeline.mjs";
-import { checkFirstResult, checkForms, checkOwnQuestions, checkProgress, checkPromptsAndResources, checkReadOnly, checkResults } from "./try.mjs";
+import { checkFirstResult, checkForms, checkOwnQuestions, checkProgress, checkPromptsAndResources, checkResults, checkTryReadOnly } from "./try.mjs";
 
 const [trunkline, server, pictures, source, sdk, only, ...wanted] = process.argv.slice(2);
-const CHECKS = [checkNavigation, checkDeepLinks, checkCalls, checkCopies, checkNotifications, checkHostileTexts, checkRecords, checkReload, checkAccess, checkReconnection, checkRate];
-const TRIED = [checkFirstResult, checkForms, checkResults, checkProgress, checkOwnQuestions, checkPromptsAndResources, checkReadOnly, checkClientQuestions, checkTimeline, checkTimelineOfRecord];
+const CHECKS = [
+  checkFirstResult, checkForms, checkResults, checkProgress, checkOwnQuestions, checkPromptsAndResources, checkTryReadOnly, checkClientQuestions, checkTimeline, checkTimelineOfRecord,
+  checkNavigation, checkDeepLinks, checkOverview, checkServers, checkManyTools, checkHostileServer, checkSessions, checkReadOnly, checkCost,
+  checkCalls, checkCopies, checkNotifications, checkHostileTexts, checkRecords, checkReload, checkAccess, checkReconnection, checkRate,
+];
 
 console.log(pageSize(source));
 let failed = 0;
 for (const name of ["chromium", "firefox"].filter((name) => !only || name === only)) {
   const hub = await Hub.start(trunkline, server);
   const browser = await launch(name);
-  for (const check of [...TRIED, ...CHECKS].filter((check) => wanted.length === 0 || wanted.includes(check.name))) {
+  for (const check of CHECKS.filter((check) => wanted.length === 0 || wanted.includes(check.name))) {
     const started = performance.now();
     try {
       const figures = await check({ browser, hub, name, pictures, sdk });

@@ -62,6 +62,15 @@ export class ConsolePage {
     return this.page.waitForSelector("#stream-state[data-state=live]");
   }
 
+  /** Waits until the page has what was before it was opened: until it shows a call that is made now. */
+  async caughtUp(hub) {
+    const name = `mark-${Date.now()}`;
+    await hub.call("modern__test_simple_text", {}, { "io.modelcontextprotocol/clientInfo": { name, version: "1" } });
+    await this.filter(`client:${name} status:ok`);
+    await this.until(() => document.querySelector("#call-grid .rows .row:not([hidden])") !== null);
+    await this.filter("");
+  }
+
   text(selector) {
     return this.page.$eval(selector, (found) => found.textContent);
   }

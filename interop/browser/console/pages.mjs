@@ -12,7 +12,7 @@ export async function checkNavigation({ browser, hub }) {
   check(links.length >= 2, `the navigation has pages: ${links}`);
   const isAt = async (id) => {
     await page.until((wanted) => location.hash.startsWith(`#/${wanted}`), id);
-    check((await page.page.evaluate(shown)) === `page-${id}`, `only ${id} is shown: ${await page.page.evaluate(shown)}`);
+    await page.until(`(${shown})() === "page-${id}"`);
     const inside = await page.page.evaluate((wanted) => document.getElementById(`page-${wanted}`).contains(document.activeElement), id);
     check(inside, `the focus is in ${id}`);
     const current = await page.page.$eval("#nav a[aria-current=page]", (link) => link.id);

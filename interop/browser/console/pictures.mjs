@@ -27,7 +27,16 @@ export async function takePictures({ browser, hub, pictures }) {
       await picture("notifications");
       await page.key("1");
       await page.until(() => document.querySelectorAll("#overview-servers tr").length >= 4);
+      await page.until(() => document.querySelector("#headline").textContent.includes("calls a minute"));
       await picture("overview");
+      for (const [id, hash, ready] of [
+        ["servers", "#/servers/hostile", "#server-log .log-line"], ["server-tools", "#/servers/many/tools", "#server-items tr"],
+        ["sessions", "#/sessions", "#session-rows tr"], ["cost", "#/cost", "#cost-servers tr"],
+      ]) {
+        await page.page.evaluate((to) => { location.hash = to; }, hash);
+        await page.page.waitForSelector(ready);
+        await picture(id);
+      }
       await page.key("?");
       await picture("help");
       await page.page.close();

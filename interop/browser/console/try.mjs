@@ -256,7 +256,7 @@ export async function checkPromptsAndResources({ browser, hub }) {
 }
 
 /** A read-only session has neither the page nor its questions. */
-export async function checkReadOnly({ browser, hub }) {
+export async function checkTryReadOnly({ browser, hub }) {
   const page = await ConsolePage.open(browser, hub.newLink("--read-only"));
   await page.live();
   const shown = await page.page.$$eval("#nav a:not([hidden])", (all) => all.map((link) => link.id));

@@ -7,7 +7,11 @@ use std::time::Duration;
 use clap::{Args, ValueHint};
 use serde_json::json;
 use tokio::net::TcpListener;
-use trunkline_console::{Console, ConsoleOptions, ConsoleRole, ConsoleServer, ConsoleSource, ServerReports};
+use trunkline_console::{
+    Console, ConsoleOptions, ConsoleRole, ConsoleServer, ConsoleServerCost, ConsoleServerDetails,
+    ConsoleSource, ServerReports,
+};
+use trunkline_hub::CallFigureReport;
 use trunkline_hub::events::RecordReader;
 use trunkline_server::http::{
     self, HttpServerOptions, HttpService, IncomingRequest, McpResponseBody, Service,
@@ -117,6 +121,7 @@ async fn serve_view(
         source,
         reports: Arc::new(NoServers),
         caller: None,
+        controls: None,
         shutdown: shutdown.shutdown().clone(),
         version: env!("CARGO_PKG_VERSION"),
     });
@@ -136,6 +141,18 @@ struct NoServers;
 
 impl ServerReports for NoServers {
     fn servers(&self) -> Vec<ConsoleServer> {
+        Vec::new()
+    }
+
+    fn server(&self, _: &str) -> Option<ConsoleServerDetails> {
+        None
+    }
+
+    fn call_figures(&self, _: Option<u32>) -> Option<CallFigureReport> {
+        None
+    }
+
+    fn costs(&self) -> Vec<ConsoleServerCost> {
         Vec::new()
     }
 }

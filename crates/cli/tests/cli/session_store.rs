@@ -49,7 +49,7 @@ pub(crate) fn kill(running: RunningCommand) {
 /// A legacy session of a client that outlives the server.
 #[derive(Clone)]
 pub(crate) struct StoredSession {
-    id: String,
+    pub(crate) id: String,
 }
 
 impl StoredSession {

@@ -1,5 +1,6 @@
 //! The API of the console: who may use each route, and what it does.
 
+mod hub_routes;
 mod routes;
 
 use std::pin::Pin;
@@ -81,6 +82,12 @@ impl ApiRequest<'_> {
             ApiAction::MakeRequest => self.make_request(&session, body).await,
             ApiAction::Questions => self.questions(),
             ApiAction::Answer => self.answer(body).await,
+            ApiAction::Figures => self.figures(),
+            ApiAction::Server => self.server(),
+            ApiAction::ChangeServer => self.change_server(body).await,
+            ApiAction::Costs => self.costs(),
+            ApiAction::ClientSessions => self.list_sessions().await,
+            ApiAction::EndClientSession => self.end_client_session(body).await,
         }
     }
 
@@ -186,6 +193,13 @@ impl ApiRequest<'_> {
         response(StatusCode::OK, "application/x-ndjson", McpResponseBody::streaming(lines))
     }
 
+    /// Returns a parameter of the query, decoded.
+    fn query(&self, name: &str) -> Option<String> {
+        let query = self.parts.uri.query()?;
+        let found = query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))?;
+        percent_decoded(found)
+    }
+
     fn after(&self, events: &HubEvents) -> Option<u64> {
         match self.parts.uri.query() {
             None => Some(events.oldest()),
@@ -263,6 +277,23 @@ fn percent_encoded(name: &str) -> String {
     })
 }
 
+/// Decodes a parameter of a query; `None` if it is not UTF-8 or malformed.
+fn percent_decoded(text: &str) -> Option<String> {
+    let mut decoded = Vec::with_capacity(text.len());
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        decoded.push(match byte {
+            b'%' => {
+                let mut digit = || char::from(bytes.next()?).to_digit(16);
+                u8::try_from(digit()? * 16 + digit()?).ok()?
+            }
+            b'+' => b' ',
+            other => other,
+        });
+    }
+    String::from_utf8(decoded).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -282,6 +313,16 @@ mod tests {
 
     #[test]
     fn file_names_are_encoded_for_a_header() {
+        for (text, expected) in [
+            ("a%20b+c", Some("a b c")),
+            ("%C3%A9", Some("\u{e9}")),
+            ("%", None),
+            ("%4", None),
+            ("%zz", None),
+            ("%ff", None),
+        ] {
+            assert_eq!(percent_decoded(text).as_deref(), expected, "{text}");
+        }
         assert_eq!(percent_encoded("a b\u{e9}\r\n.jsonl"), "a%20b%C3%A9%0D%0A.jsonl");
     }
 }

@@ -17,6 +17,8 @@ pub(super) struct ApiRoute {
 pub(super) enum RouteAccess {
     /// Each; a user sees only its own calls.
     Session,
+    /// Those that see everything, and so not those of users.
+    SeesAll,
     /// Those that change something, and so neither read-only ones nor those of users.
     Operator,
 }
@@ -32,6 +34,12 @@ pub(super) enum ApiAction {
     MakeRequest,
     Questions,
     Answer,
+    Figures,
+    Server,
+    ChangeServer,
+    Costs,
+    ClientSessions,
+    EndClientSession,
 }
 
 /// Why a request is refused, for the page.
@@ -50,6 +58,12 @@ const ROUTES: &[ApiRoute] = &[
     route(Method::POST, "requests", RouteAccess::Operator, ApiAction::MakeRequest),
     route(Method::GET, "questions", RouteAccess::Operator, ApiAction::Questions),
     route(Method::POST, "answers", RouteAccess::Operator, ApiAction::Answer),
+    route(Method::GET, "figures", RouteAccess::SeesAll, ApiAction::Figures),
+    route(Method::GET, "server", RouteAccess::SeesAll, ApiAction::Server),
+    route(Method::POST, "server", RouteAccess::Operator, ApiAction::ChangeServer),
+    route(Method::GET, "costs", RouteAccess::SeesAll, ApiAction::Costs),
+    route(Method::GET, "sessions", RouteAccess::SeesAll, ApiAction::ClientSessions),
+    route(Method::DELETE, "sessions", RouteAccess::Operator, ApiAction::EndClientSession),
 ];
 
 impl ApiRoute {
@@ -78,8 +92,8 @@ impl RouteAccess {
         let sees_all = matches!(session.viewer, EventViewer::Operator);
         match self {
             Self::Operator if session.role != ConsoleRole::Operator => refused("this session is read-only"),
-            Self::Operator if !sees_all => refused("this session sees its own calls only"),
-            Self::Session | Self::Operator => Ok(()),
+            Self::SeesAll | Self::Operator if !sees_all => refused("this session sees its own calls only"),
+            Self::Session | Self::SeesAll | Self::Operator => Ok(()),
         }
     }
 }

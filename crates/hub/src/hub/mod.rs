@@ -16,6 +16,7 @@ mod announce;
 mod apply;
 mod bridge;
 mod handler;
+mod inspect;
 mod link_owners;
 mod lists;
 mod manage;
@@ -47,14 +48,16 @@ use trunkline_session::Principal;
 
 use self::announce::Announcements;
 pub use self::apply::ApplyReport;
+pub use self::inspect::{OfferedItem, OfferedItems};
 use self::link_owners::LinkOwners;
 pub use self::manage::{ManageError, ServerSwitch, ToggleOutcome};
 use self::restricted_views::RestrictedViews;
-pub use self::user_logins::{LoginLink, RevokeError};
+pub use self::user_logins::{LoginLink, LoginSummary, RevokeError};
 use self::user_spaces::{SpaceRef, UserSpaces};
 use self::views::{AddedView, CallerView, CallerViews, ListVersions, VersionCounter};
 use crate::call_rates::CallRates;
 use crate::events::HubEvents;
+use crate::figures::{CallFigureReport, HubFigures};
 use crate::listings_file::ListingsFile;
 use crate::login::Account;
 use crate::loop_detection::HubId;
@@ -109,6 +112,7 @@ pub(crate) struct HubInner {
     listing_memory: ListingMemory,
     /// What happens in the hub, for its viewers.
     events: HubEvents,
+    figures: HubFigures,
     /// A bridge presents the identity and capabilities of its server.
     identity_source: IdentitySource,
     tasks: Mutex<Vec<AbortHandle>>,
@@ -155,6 +159,7 @@ impl Hub {
             is_draining: Arc::default(),
             listing_memory: ListingMemory::default(),
             events: HubEvents::new(&options.limits),
+            figures: HubFigures::default(),
             identity_source,
             tasks: Mutex::default(),
             options: Arc::new(options),
@@ -196,6 +201,11 @@ impl Hub {
         &self.inner.events
     }
 
+    /// Returns the calls of the last hour: the points after a slot, or all.
+    pub fn call_figures(&self, after: Option<u32>) -> CallFigureReport {
+        self.inner.figures.report(after)
+    }
+
     /// Replaces the rate of calls that each caller may make. It counts from the next call on.
     pub fn set_caller_rate(&self, rate: Option<CallRate>) {
         self.inner.rates.set_per_caller(rate);
@@ -231,6 +241,7 @@ impl HubInner {
     }
 
     fn set_servers(&self, servers: Vec<Arc<Upstream>>) {
+        self.figures.retain(|name| servers.iter().any(|server| server.name() == name));
         *self.servers.write() = servers;
     }
 
@@ -332,6 +343,7 @@ impl HubInner {
     /// Returns what an upstream needs of the hub: one that all users share, or that of one user.
     fn upstream_owner(self: &Arc<Self>, server: ServerName, user: Option<Account>) -> UpstreamOwner {
         let (inner, account) = (Arc::downgrade(self), user.clone());
+        let figures = self.figures.of_server(&server);
         let on_event = move |event| {
             if let Some(inner) = inner.upgrade() {
                 inner.handle_event(&server, event, account.as_ref());
@@ -342,6 +354,7 @@ impl HubInner {
             inner.upgrade()?.upstream_of_user(name, principal)
         };
         UpstreamOwner {
+            figures,
             options: self.options.clone(),
             hub: self.id.clone(),
             is_draining: self.is_draining.clone(),

@@ -1,9 +1,11 @@
 //! Logins of users, as the program that runs the hub manages them.
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use futures_util::future::join_all;
 use trunkline_auth::token_store::{TokenKey, TokenStore, TokenStoreError};
+use trunkline_config::ServerName;
 use trunkline_session::Principal;
 
 use super::{Hub, HubInner, ManageError};
@@ -36,7 +38,57 @@ impl LoginLink {
     }
 }
 
+/// A login that is stored, without its tokens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LoginSummary {
+    /// The user, as [`Hub::revoke_user`] names it.
+    pub user: String,
+    /// The name of the user at the issuer, which was not verified.
+    pub display_name: Option<String>,
+    /// The configured servers that it is for.
+    pub servers: Vec<ServerName>,
+    /// The origin of the URL that it is for: the rest may have values of variables, which are often secrets.
+    pub server_origin: String,
+    /// The issuer of its tokens.
+    pub issuer: String,
+    /// The scopes that were granted.
+    pub scopes: Vec<String>,
+    /// When the access token expires, if that is known.
+    pub expires_at: Option<SystemTime>,
+    /// Whether a new access token can be had without the user.
+    pub is_renewable: bool,
+}
+
 impl Hub {
+    /// Returns the stored logins of all users, and whether there are more.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn stored_logins(&self, most: usize) -> Result<(Vec<LoginSummary>, bool), TokenStoreError> {
+        let Some(logins) = &self.inner.options.logins else { return Ok((Vec::new(), false)) };
+        let keys = logins.store().list_all().await?;
+        let urls: Vec<_> =
+            self.inner.servers().iter().map(|own| (own.name().clone(), own.token_url())).collect();
+        let mut found = Vec::new();
+        for key in keys.iter().take(most) {
+            let Some(stored) = logins.store().load(key).await? else { continue };
+            let tokens = stored.tokens;
+            let named = urls.iter().filter(|(_, url)| url.as_ref() == Some(&key.server_url));
+            found.push(LoginSummary {
+                user: key.principal.clone(),
+                display_name: tokens.user.clone(),
+                servers: named.map(|(name, _)| name.clone()).collect(),
+                server_origin: origin_of(&key.server_url),
+                issuer: key.issuer.clone(),
+                scopes: tokens.granted.iter().map(str::to_owned).collect(),
+                expires_at: tokens.expires_at,
+                is_renewable: tokens.refresh_token.is_some(),
+            });
+        }
+        Ok((found, keys.len() > most))
+    }
+
     /// Makes a link for a principal to log in to a server.
     ///
     /// # Errors
@@ -93,6 +145,14 @@ impl Hub {
     }
 }
 
+/// Returns the scheme, host and port of a URL.
+fn origin_of(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return String::new() };
+    let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    format!("{scheme}://{host}")
+}
+
 /// Removes tokens, and reports whether there were any. A refresh or a login that replaces them at the same time does not
 /// keep them.
 async fn remove_tokens(store: &dyn TokenStore, key: &TokenKey) -> Result<bool, TokenStoreError> {
@@ -144,6 +204,23 @@ impl HubInner {
             waiting: all().map(|status| status.waiting).sum(),
             starts: all().map(|status| status.starts).sum(),
             ..best
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::origin_of;
+
+    #[test]
+    fn origin_of_a_url_has_neither_path_nor_credentials() {
+        for (url, expected) in [
+            ("https://mcp.example/key-1234/mcp?key=5678", "https://mcp.example"),
+            ("https://ann:secret@mcp.example:8443", "https://mcp.example:8443"),
+            ("http://[::1]:80?x", "http://[::1]:80"),
+            ("", ""),
+        ] {
+            assert_eq!(origin_of(url), expected, "{url}");
         }
     }
 }

@@ -36,7 +36,6 @@ use self::relayed_call::RelayedCall;
 use self::resume::ResumeState;
 pub(crate) use self::translate::not_listed_refusal;
 use self::translate::{FailureContext, error_answer, refusal_answer, unavailable_refusal};
-use crate::events::ObservedCall;
 use crate::upstream::{CallerDetails, CallerProfile, ConnectionLease, Upstream, UpstreamUnavailable};
 
 /// Relays a call to a server and returns its outcome.
@@ -47,7 +46,7 @@ pub(crate) fn relay(
     let (mut is_again, mut logins) = (false, 0);
     async move {
         let resume = ResumeState::from_call(&request.call, server.name())?;
-        let observed = request.observe(&server);
+        let record = request.begin_record(&server);
         let answer = loop {
             // The answer, unless a login helps.
             let refused = match find_connection(&request, &resume, &server).await {
@@ -97,7 +96,7 @@ pub(crate) fn relay(
                 LoginStep::Refuse => break *refused,
             }
         };
-        ObservedCall::finish(observed, answer)
+        record.finish(answer)
     }
 }
 

@@ -1,7 +1,8 @@
-use trunkline_protocol::{ByteString, JsonObject, Method, RawJson};
-use trunkline_server::IncomingCall;
+use trunkline_protocol::{ByteString, JsonObject, Method, RawJson, Refusal};
+use trunkline_server::{HandlerOutcome, IncomingCall};
 
 use crate::events::ObservedCall;
+use crate::figures::RelayTimer;
 use crate::upstream::Upstream;
 
 /// The parameter of `tools/call` that requests a task.
@@ -26,10 +27,26 @@ pub(crate) enum ParamRewrite {
     Replaced(JsonObject),
 }
 
+/// What is recorded of a call while it is relayed. Dropped without an answer, it was cancelled.
+#[derive(Debug)]
+pub(super) struct RelayRecord {
+    observed: Option<Box<ObservedCall>>,
+    timer: RelayTimer,
+}
+
+impl RelayRecord {
+    /// Records the answer, and returns it.
+    pub(super) fn finish(self, answer: Result<HandlerOutcome, Refusal>) -> Result<HandlerOutcome, Refusal> {
+        self.timer.finish(&answer);
+        ObservedCall::finish(self.observed, answer)
+    }
+}
+
 impl RelayRequest {
-    /// Publishes the begin of the call, if there is a subscription.
-    pub(super) fn observe(&self, server: &Upstream) -> Option<Box<ObservedCall>> {
-        ObservedCall::begin(server.events(), &self.call, server.name(), || self.item_name())
+    /// Begins to time the call, and publishes its begin if there is a subscription.
+    pub(super) fn begin_record(&self, server: &Upstream) -> RelayRecord {
+        let observed = ObservedCall::begin(server.events(), &self.call, server.name(), || self.item_name());
+        RelayRecord { observed, timer: RelayTimer::start(server.figures()) }
     }
 
     /// Returns the name or URI of the item at the server.

@@ -94,6 +94,7 @@ use self::subscriptions::UpstreamSubscriptions;
 use self::upstream_state::UpstreamState;
 use self::wait_list::WaitList;
 use crate::events::HubEvents;
+use crate::figures::CallFigures;
 use crate::limits::HubLimits;
 use crate::listings_file::{StoredEra, StoredServer};
 use crate::login::{Account, ServerAuthorizer};
@@ -131,6 +132,7 @@ pub(crate) struct Upstream {
     predecessor: Weak<Self>,
     on_event: Arc<UpstreamEventFn>,
     events: HubEvents,
+    figures: Arc<CallFigures>,
     /// The state that was published last.
     published_state: Mutex<PublishedState>,
     /// The tokens for the server.
@@ -171,6 +173,8 @@ pub(crate) struct UpstreamOwner {
     pub(crate) listing_memory: ListingMemory,
     /// The event stream of the hub.
     pub(crate) events: HubEvents,
+    /// Where its calls are counted.
+    pub(crate) figures: Arc<CallFigures>,
     /// The user that owns it; `None` for one that all users share.
     pub(crate) user: Option<Account>,
     pub(crate) on_event: Arc<UpstreamEventFn>,
@@ -186,8 +190,17 @@ impl Upstream {
         before: Option<&Arc<Self>>,
         stored: Option<&StoredServer>,
     ) -> Arc<Self> {
-        let UpstreamOwner { options, hub, is_draining, listing_memory, events, user, on_event, find_user } =
-            owner;
+        let UpstreamOwner {
+            options,
+            hub,
+            is_draining,
+            listing_memory,
+            events,
+            figures,
+            user,
+            on_event,
+            find_user,
+        } = owner;
         let limits = &options.limits;
         let bounds = ListingBounds { server: limits.listing_bytes, all: limits.all_listing_bytes };
         let share = ListingShare::new(listing_memory, config.name.clone(), bounds);
@@ -217,6 +230,7 @@ impl Upstream {
             predecessor: before.map(Arc::downgrade).unwrap_or_default(),
             on_event,
             events,
+            figures,
             published_state: Mutex::default(),
             tasks: Mutex::default(),
         });

@@ -1,5 +1,8 @@
+use std::sync::Arc;
+
 use super::{Upstream, UpstreamConnectionState};
 use crate::events::{HubEvents, ServerStateEvent, transport_name};
+use crate::figures::CallFigures;
 
 /// The state that was published last, with its reason; `None` before the first.
 pub(super) type PublishedState = Option<(UpstreamConnectionState, Option<String>)>;
@@ -36,5 +39,10 @@ impl Upstream {
     /// Returns the event stream of the hub.
     pub(crate) fn events(&self) -> &HubEvents {
         &self.events
+    }
+
+    /// Returns where its calls are counted.
+    pub(crate) fn figures(&self) -> &Arc<CallFigures> {
+        &self.figures
     }
 }

@@ -105,6 +105,30 @@ async fn revoking_one_user_leaves_the_other_logged_in() {
 }
 
 #[tokio::test]
+async fn stored_logins_are_listed_without_their_tokens() {
+    let LoggedInUser { server, front, ann: _ann } =
+        LoggedInUser::start(Revision::NEWEST, &["bob-there"]).await;
+    let bob = front.client(Client::builder(), BOB).await;
+    log_in(&bob, BOB, "bob-there").await;
+    let (logins, has_more) = within(front.hub.stored_logins(10)).await.unwrap();
+    assert_eq!((logins.len(), has_more), (2, false));
+    let users: Vec<_> = logins.iter().map(|login| login.user.as_str()).collect();
+    let stored = |user: (&str, _)| {
+        front.logins.stored_principal(&trunkline_session::Principal::Named(user.0.into())).unwrap()
+    };
+    assert_eq!(users, [stored(ANN), stored(BOB)]);
+    for login in &logins {
+        assert_eq!(login.servers, ["notes"], "{login:?}");
+        assert!(login.server_origin.starts_with("http://") && login.server_origin.matches('/').count() == 2);
+        assert!(login.scopes == ["read"] && login.is_renewable, "{login:?}");
+        assert!(!format!("{login:?}").contains("access-"), "{login:?}");
+    }
+    assert!(server.was_sent("Bearer access-"), "tokens would have been recognized");
+    let (first, has_more) = within(front.hub.stored_logins(1)).await.unwrap();
+    assert_eq!((first.len(), has_more), (1, true));
+}
+
+#[tokio::test]
 async fn revoked_tokens_are_removed_even_if_they_are_refreshed_at_the_same_time() {
     let LoggedInUser { front, ann, server: _server } = LoggedInUser::start(Revision::NEWEST, &[]).await;
     let stored = front.logins.stored_principal(&trunkline_session::Principal::Named(ANN.0.into())).unwrap();

@@ -24,6 +24,7 @@ impl HubConsole {
                 source: ConsoleSource::Live(gateway.hub().events().clone()),
                 reports: Arc::new(gateway.console_servers()),
                 caller: Some(ConsoleCaller { host: serving.host.downgrade(), principal }),
+                controls: Some(Arc::new(gateway.console_servers())),
                 shutdown: serving.shutdown.shutdown().clone(),
                 version: env!("CARGO_PKG_VERSION"),
             });

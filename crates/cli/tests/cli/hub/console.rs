@@ -14,18 +14,23 @@ const RESPONSE: &str = "\"wire\":\"client\",\"direction\":\"sent\"";
 const HEADER: &str = "X-Trunkline-Console";
 
 /// A hub with an echo server and its console.
-struct ConsoleHub {
+pub(super) struct ConsoleHub {
     running: RunningCommand,
-    address: SocketAddr,
-    place: HubFolder,
+    pub(super) address: SocketAddr,
+    pub(super) place: HubFolder,
     /// The token of the link in the banner.
-    token: String,
+    pub(super) token: String,
 }
 
 impl ConsoleHub {
     #[track_caller]
-    fn start(test: &str, args: &[&str]) -> Self {
-        let place = HubFolder::new(test, "mcp.json", &mcp_json(&[("say", builtin("echo"))]));
+    pub(super) fn start(test: &str, args: &[&str]) -> Self {
+        Self::with_servers(test, args, &[("say", builtin("echo"))])
+    }
+
+    #[track_caller]
+    pub(super) fn with_servers(test: &str, args: &[&str], servers: &[(&str, Value)]) -> Self {
+        let place = HubFolder::new(test, "mcp.json", &mcp_json(servers));
         let socket = place.socket();
         let socket = ["--admin-socket", socket.to_str().unwrap()];
         let (mut running, address) = place.serve(&[&socket[..], args].concat());
@@ -34,11 +39,20 @@ impl ConsoleHub {
     }
 
     #[track_caller]
-    fn begin(&self, token: &str) -> PageSession {
+    pub(super) fn begin(&self, token: &str) -> PageSession {
         PageSession::begin(self.address, &json!({ "token": token }))
     }
 
-    fn echo(&self, message: &str, headers: &[(&str, &str)]) {
+    /// Begins a session that sees everything and changes nothing.
+    #[track_caller]
+    pub(super) fn begin_read_only(&self) -> PageSession {
+        let socket = self.place.socket();
+        let made = ["console", "--read-only", "--json", "--admin-socket", socket.to_str().unwrap()];
+        let made: Value = serde_json::from_str(&run_in(&made, &self.place.folder).stdout).unwrap();
+        self.begin(&token_of(made["url"].as_str().unwrap()))
+    }
+
+    pub(super) fn echo(&self, message: &str, headers: &[(&str, &str)]) {
         let sent = modern(1, "tools/call", call("say__echo", json!({ "message": message })));
         assert_eq!(post(self.address, &sent, headers).status, 200);
     }
@@ -50,7 +64,7 @@ fn token_of(line: &str) -> String {
 
 /// The two secrets of a page.
 #[derive(Clone)]
-struct PageSession {
+pub(super) struct PageSession {
     address: SocketAddr,
     cookie: String,
     token: String,
@@ -58,7 +72,7 @@ struct PageSession {
 
 impl PageSession {
     #[track_caller]
-    fn begin(address: SocketAddr, proof: &Value) -> Self {
+    pub(super) fn begin(address: SocketAddr, proof: &Value) -> Self {
         let reply = send(address, "POST /console/api/session", &[], &proof.to_string());
         assert_eq!(reply.status, 200, "{reply:?}");
         let set = reply.header("set-cookie").unwrap().to_owned();
@@ -70,11 +84,16 @@ impl PageSession {
         Self { address, cookie: set.split(';').next().unwrap().to_owned(), token }
     }
 
-    fn headers(&self) -> [(&str, &str); 2] {
+    pub(super) fn headers(&self) -> [(&str, &str); 2] {
         [("Cookie", &self.cookie), (HEADER, &self.token)]
     }
 
-    fn get(&self, path: &str, more: &[(&str, &str)]) -> HttpReply {
+    /// Sends a request with a body of JSON.
+    pub(super) fn send(&self, start: &str, body: &Value) -> HttpReply {
+        send(self.address, start, &self.headers(), &body.to_string())
+    }
+
+    pub(super) fn get(&self, path: &str, more: &[(&str, &str)]) -> HttpReply {
         get(self.address, path, &[&self.headers()[..], more].concat())
     }
 
@@ -204,10 +223,7 @@ fn page_has_a_strict_policy_and_loads_nothing_from_elsewhere() {
 fn read_only_session_is_refused_what_changes_something() {
     let hub = ConsoleHub::start("console_roles", &[]);
     let operator = hub.begin(&hub.token);
-    let socket = hub.place.socket();
-    let made = ["console", "--read-only", "--json", "--admin-socket", socket.to_str().unwrap()];
-    let made: Value = serde_json::from_str(&run_in(&made, &hub.place.folder).stdout).unwrap();
-    let viewer = hub.begin(&token_of(made["url"].as_str().unwrap()));
+    let viewer = hub.begin_read_only();
     assert_eq!(viewer.get("/console/api/hub", &[]).json()["role"], "viewer");
     assert_eq!(operator.get("/console/api/hub", &[]).json()["role"], "operator");
     let link = |session: &PageSession, role: &str| {

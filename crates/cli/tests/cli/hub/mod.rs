@@ -3,6 +3,7 @@
 mod admin;
 mod audit;
 mod console;
+mod console_control;
 mod hostile_texts;
 mod invalid_config;
 mod programs;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use trunkline_config::ServerName;
 use trunkline_hub::{ApplyReport, ManageError, NameCollision, ServerSwitch, ToggleOutcome, UpstreamStatus};
 
+use super::session_requests::SessionFailure;
 use super::{Gateway, OWN_SERVER_NAME};
 use crate::admin::{
     self, AdminFailure, AdminFailureKind, AdminRequest, AdminResponse, HubReport, ServerState,
@@ -47,8 +48,13 @@ impl Gateway {
                 let what = "events are streamed by the socket itself".to_owned();
                 AdminResponse::Failed(AdminFailure { kind: AdminFailureKind::Request, what })
             }
-            AdminRequest::Sessions => self.list_sessions().await,
-            AdminRequest::EndSession { session } => self.end_session(&session).await,
+            AdminRequest::Sessions => {
+                let listed = self.list_sessions(MAX_SESSIONS).await;
+                listed.map_or_else(session_failure, AdminResponse::Sessions)
+            }
+            AdminRequest::EndSession { session } => {
+                self.end_session(&session).await.map_or_else(session_failure, |()| AdminResponse::Done)
+            }
             AdminRequest::Login { server } => self.make_login_link(&server).await,
             AdminRequest::ConsoleLink { read_only } => self.make_console_link(read_only),
             AdminRequest::AwaitLogin { link } => self.await_login(&link).await,
@@ -89,6 +95,13 @@ impl Gateway {
             collisions: describe_collisions(&self.hub().collisions()),
         }
     }
+}
+
+/// The most sessions in one response: an answer has at most 16 MiB.
+const MAX_SESSIONS: usize = 10_000;
+
+fn session_failure(SessionFailure { kind, what }: SessionFailure) -> AdminResponse {
+    AdminResponse::Failed(AdminFailure { kind, what })
 }
 
 /// The most collisions that are described.

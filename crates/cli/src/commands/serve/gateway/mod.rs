@@ -5,6 +5,7 @@ mod admin;
 mod admin_requests;
 mod config_watcher;
 mod connector;
+mod console_controls;
 mod console_servers;
 mod listing;
 #[cfg(unix)]
@@ -13,7 +14,6 @@ mod own_server;
 mod reload;
 mod run;
 mod self_reference;
-#[cfg(unix)]
 mod session_requests;
 mod session_source;
 

@@ -1,4 +1,4 @@
-//! The legacy sessions of a running hub, for the admin socket.
+//! The legacy sessions of a running hub, for the admin socket and the console.
 
 use std::time::SystemTime;
 
@@ -6,13 +6,17 @@ use trunkline_server::http::{SessionSummary, SessionTransport};
 use trunkline_server::session::{SessionRecord, StoreError, Timestamp};
 
 use super::{Gateway, SessionSource};
-use crate::admin::{AdminFailure, AdminFailureKind, AdminResponse, SessionReport, SessionState};
-
-/// The most sessions in one response: an answer has at most 16 MiB.
-const MAX_SESSIONS: usize = 10_000;
+use crate::admin::{AdminFailureKind, SessionReport, SessionState};
 
 /// The most subscriptions that are named of one session.
 const MAX_SUBSCRIPTIONS: usize = 20;
+
+/// Why sessions are not listed, or one is not ended.
+#[derive(Debug)]
+pub(super) struct SessionFailure {
+    pub(super) kind: AdminFailureKind,
+    pub(super) what: String,
+}
 
 impl SessionSource {
     async fn list(&self, most: usize) -> Result<Vec<SessionSummary>, StoreError> {
@@ -38,42 +42,45 @@ impl SessionSource {
 }
 
 impl Gateway {
-    pub(super) async fn list_sessions(&self) -> AdminResponse {
-        let Some(source) = self.inner.sessions.get() else { return not_served() };
-        match source.list(MAX_SESSIONS + 1).await {
-            Ok(summaries) => AdminResponse::Sessions(report(source, summaries)),
-            Err(error) => unavailable(&error),
-        }
+    /// Returns the sessions, up to a number.
+    ///
+    /// # Errors
+    /// The hub is not served yet, or its store failed.
+    pub(super) async fn list_sessions(&self, most: usize) -> Result<SessionReport, SessionFailure> {
+        let source = self.inner.sessions.get().ok_or_else(not_served)?;
+        let summaries = source.list(most.saturating_add(1)).await.map_err(unavailable)?;
+        Ok(report(source, summaries, most))
     }
 
-    pub(super) async fn end_session(&self, prefix: &str) -> AdminResponse {
-        let Some(source) = self.inner.sessions.get() else { return not_served() };
-        let listed = match source.list(usize::MAX).await {
-            Ok(listed) => listed,
-            Err(error) => return unavailable(&error),
-        };
+    /// Ends the session that has an id which begins like this.
+    ///
+    /// # Errors
+    /// There is not exactly one, or it cannot be ended.
+    pub(super) async fn end_session(&self, prefix: &str) -> Result<(), SessionFailure> {
+        let source = self.inner.sessions.get().ok_or_else(not_served)?;
+        let listed = source.list(usize::MAX).await.map_err(unavailable)?;
         let is_meant = |summary: &&SessionSummary| {
             !prefix.is_empty() && summary.record.id.to_string().starts_with(prefix)
         };
         let mut meant = listed.iter().filter(is_meant);
         let (Some(only), None) = (meant.next(), meant.next()) else {
-            return no_such_session("no session, or more than one, has an id that begins like this");
+            return Err(no_such_session("no session, or more than one, has an id that begins like this"));
         };
         if only.transport == SessionTransport::Stdio {
-            return no_such_session("a session over stdio ends with its client");
+            return Err(no_such_session("a session over stdio ends with its client"));
         }
         match source.end(&only.record).await {
-            Ok(true) => AdminResponse::Done,
-            Ok(false) => no_such_session("the session has ended already"),
-            Err(error) => unavailable(&error),
+            Ok(true) => Ok(()),
+            Ok(false) => Err(no_such_session("the session has ended already")),
+            Err(error) => Err(unavailable(error)),
         }
     }
 }
 
-fn report(source: &SessionSource, mut summaries: Vec<SessionSummary>) -> SessionReport {
+fn report(source: &SessionSource, mut summaries: Vec<SessionSummary>, most: usize) -> SessionReport {
     summaries.sort_by_key(|summary| summary.record.created);
-    let is_truncated = summaries.len() > MAX_SESSIONS;
-    summaries.truncate(MAX_SESSIONS);
+    let is_truncated = summaries.len() > most;
+    summaries.truncate(most);
     let now = Timestamp::from_system(SystemTime::now());
     let sessions = summaries.iter().map(|summary| state(summary, now)).collect();
     SessionReport { store: source.store_kind().to_owned(), sessions, is_truncated }
@@ -100,14 +107,15 @@ fn state(summary: &SessionSummary, now: Timestamp) -> SessionState {
     }
 }
 
-fn not_served() -> AdminResponse {
+fn not_served() -> SessionFailure {
     no_such_session("the hub is starting and has no sessions yet")
 }
 
-fn no_such_session(what: &str) -> AdminResponse {
-    AdminResponse::Failed(AdminFailure { kind: AdminFailureKind::NoSuchSession, what: what.to_owned() })
+fn no_such_session(what: &str) -> SessionFailure {
+    SessionFailure { kind: AdminFailureKind::NoSuchSession, what: what.to_owned() }
 }
 
-fn unavailable(error: &StoreError) -> AdminResponse {
-    AdminResponse::Failed(AdminFailure { kind: AdminFailureKind::Unavailable, what: error.to_string() })
+#[expect(clippy::needless_pass_by_value, reason = "it is what a failed outcome is mapped by")]
+fn unavailable(error: StoreError) -> SessionFailure {
+    SessionFailure { kind: AdminFailureKind::Unavailable, what: error.to_string() }
 }

@@ -3,7 +3,6 @@ use trunkline_server::http::HttpService;
 
 /// What has the legacy sessions of a hub.
 #[derive(Debug)]
-#[cfg_attr(not(unix), allow(dead_code, reason = "only the admin socket reads it"))]
 pub(in crate::commands::serve) enum SessionSource {
     /// An endpoint: its sessions are in a store, or end with their channels.
     Http(HttpService),

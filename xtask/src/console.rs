@@ -25,5 +25,7 @@ pub(crate) fn command(args: Args) -> TaskResult {
     }
     let pictures = fixture::results_folder("console")?;
     let page = root().join("crates/console/page");
-    run::run(run::command("node").arg(folder.join("main.mjs")).args([&hub, &server, &pictures, &page]))
+    // A client of the legacy era: the page answers the questions that it gets.
+    let sdk = tools::install_node_packages()?;
+    run::run(run::command("node").arg(folder.join("main.mjs")).args([&hub, &server, &pictures, &page, &sdk]))
 }

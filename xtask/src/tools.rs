@@ -180,6 +180,13 @@ fn interpreter(folder: &Path) -> PathBuf {
     folder.join("bin/python")
 }
 
+/// Installs what npm has, and gives the folder with it.
+pub(crate) fn install_node_packages() -> TaskResult<PathBuf> {
+    let folder = root().join(".tools/node");
+    install_once(&folder, NODE_LOCK, install_node)?;
+    Ok(folder)
+}
+
 fn install_node(folder: &Path) -> TaskResult {
     fs::copy(root().join(NODE_MANIFEST), folder.join("package.json"))?;
     fs::copy(root().join(NODE_LOCK), folder.join("package-lock.json"))?;

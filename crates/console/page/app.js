@@ -26,6 +26,8 @@ export class ConsoleApp {
   /** What the hub last said of itself and this session. @type {HubReport | undefined} */
   report;
   router;
+  /** What is called with every event as it comes. @type {Set<(event: HubEvent) => void>} */
+  listeners = new Set();
   #recorder = new RecordButton();
   /** @type {EventStream | undefined} */
   #stream;
@@ -136,6 +138,7 @@ export class ConsoleApp {
   #take(event, line) {
     this.store.add(event, line);
     this.#recorder.push(line);
+    for (const listener of this.listeners) listener(event);
     this.requestDraw();
   }
 

@@ -67,6 +67,14 @@ export function count(value, one, many = `${one}s`) {
   return `${value.toLocaleString("en")} ${value === 1 ? one : many}`;
 }
 
+/**
+ * A text of a peer within others: its marks of direction end with it.
+ * @param {string} text
+ */
+export function isolated(text) {
+  return text === "" ? "" : `\u2068${text}\u2069`;
+}
+
 /** The words for what became of a call. @type {Readonly<Record<string, string>>} */
 const OUTCOMES = {
   ok: "ok", tool_error: "tool error", error: "error", cancelled: "cancelled", input_required: "asks",

@@ -2,6 +2,9 @@
 
 import "./overview.js";
 import "./calls.js";
+import "./timeline.js";
+import "./try.js";
+import "./questions.js";
 import "./servers.js";
 import "./sessions.js";
 import "./cost.js";

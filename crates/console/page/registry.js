@@ -25,6 +25,7 @@
  * @property {string} title in the navigation
  * @property {boolean} [isFirst] whether it is shown where the address names none
  * @property {(report: HubReport | undefined) => boolean} [isOffered] whether this session has it; there is no report in a record file
+ * @property {(app: ConsoleApp) => void} [start] is called once if this session has the page, before it is shown
  * @property {(app: ConsoleApp, root: HTMLElement) => PageView} create
  */
 

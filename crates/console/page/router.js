@@ -49,7 +49,10 @@ export class Router {
       entry.view = undefined;
       entry.root.replaceChildren();
     }
-    for (const { page, link } of this.#entries) link.hidden = !this.#isOffered(page);
+    for (const { page, link } of this.#entries) {
+      link.hidden = !this.#isOffered(page);
+      if (!link.hidden) page.start?.(this.#app);
+    }
     this.#route();
   }
 

@@ -14,6 +14,19 @@ let headerToken = "";
 /** A session that the hub does not accept, or has ended. */
 export class SignedOut extends Error {}
 
+/** A request that the hub refuses, with its reason. */
+export class RefusedRequest extends Error {
+  /**
+   * @param {number} status
+   * @param {string} reason
+   */
+  constructor(status, reason) {
+    super(reason);
+    this.status = status;
+    this.reason = reason;
+  }
+}
+
 /**
  * Takes the token of the link, or that of the page before a reload.
  * @returns {Promise<boolean>} whether there is a session
@@ -74,20 +87,17 @@ function takeStored() {
  * @throws {Error} with the reason of the hub, if it refuses
  */
 export async function api(path, options = {}) {
-  const response = await fetch(`api/${path}`, { ...options, headers: { [HEADER]: headerToken } });
+  const response = await fetch(`api/${path}`, { cache: "no-store", ...options, headers: { [HEADER]: headerToken } });
   if (response.status === 401) {
     headerToken = "";
     throw new SignedOut();
   }
-  if (!response.ok) throw new Error(await reason(response));
+  if (!response.ok) throw new RefusedRequest(response.status, await reasonOf(response));
   return response;
 }
 
-/**
- * Why the hub refused a request, in its own words.
- * @param {Response} response
- */
-async function reason(response) {
-  const body = await response.json().catch(() => ({}));
-  return typeof body?.error === "string" ? body.error : `the hub answered with HTTP ${response.status}`;
+/** @param {Response} response */
+async function reasonOf(response) {
+  const body = await response.json().catch(() => undefined);
+  return typeof body?.error === "string" ? body.error : `HTTP ${response.status}`;
 }

@@ -1,7 +1,9 @@
 // What the page knows: calls, clients and servers, put together from events, within bounds.
 
 import { parseTime } from "./format.js";
+import { takeStream } from "./streams.js";
 
+/** @import { ClientStream } from "./streams.js" */
 /** @import { Call, ClientState, HubEvent, HubReport, ServerState, StoredEvent } from "./types.d.ts" */
 
 /** The calls that are kept, and the characters of all lines together; docs/limits.md lists both. */
@@ -32,6 +34,8 @@ export class Store {
   changed = new Set();
   /** Calls that the bounds removed, since they were last taken. @type {Call[]} */
   removed = [];
+  /** Subscriptions of clients. @type {ClientStream[]} */
+  streams = [];
   /** Events that the hub or the bounds dropped. */
   dropped = 0;
   events = 0;
@@ -57,6 +61,7 @@ export class Store {
       if (this.notes.length > MAX_OTHER_EVENTS) this.notes.splice(0, MAX_OTHER_EVENTS / 10);
     }
     if (event.call !== undefined) this.#takeCall(stored, event.call);
+    else if (event.kind === "message") takeStream(this.streams, event);
   }
 
   /** @param {HubReport} report */
@@ -83,6 +88,7 @@ export class Store {
     this.calls.clear();
     this.ordered = [];
     this.notes = [];
+    this.streams = [];
     this.changed.clear();
     this.removed = [];
     this.dropped = 0;
@@ -197,7 +203,8 @@ export class Store {
    */
   #nameClient(call, event) {
     if (event.client) call.clientId = event.client;
-    if (event.client_name) call.client = event.client_name;
+    const stated = event.client_name || statedName(event);
+    if (stated) call.client = stated;
     else if (event.client && (call.client === "" || call.client === event.client)) call.client = this.clientName(event.client);
     if (event.kind !== "call_started" || event.client || !event.client_name) return;
     call.clientId = `name ${event.client_name}`;
@@ -283,8 +290,27 @@ function describe(call, event) {
       if (event.server && !call.server) call.server = event.server;
       if (!call.method && event.message?.method) call.method = event.message.method;
       if (!call.relayed && event.wire === "client" && event.direction === "sent") describeOwnResponse(call, event);
+      // A client with a session is asked while its call stays open.
+      if (call.outcome === "input_required" && isQuestionToClient(event)) call.outcome = "waiting";
       break;
   }
+}
+
+/** @param {HubEvent} event */
+function isQuestionToClient({ wire, direction, message }) {
+  return wire === "client" && direction === "sent" && message?.method !== undefined && message.id !== undefined;
+}
+
+/**
+ * The name that a client of the modern era has in its message.
+ * @param {HubEvent} event
+ */
+function statedName({ wire, direction, message }) {
+  if (wire !== "client" || direction !== "received") return "";
+  /** @type {any} */
+  const params = message?.params;
+  const name = params?._meta?.["io.modelcontextprotocol/clientInfo"]?.name;
+  return typeof name === "string" ? name : "";
 }
 
 /**

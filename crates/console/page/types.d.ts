@@ -43,6 +43,7 @@ export interface HubEvent {
   bytes_out?: number;
   error?: string;
   key?: string;
+  by?: string;
   version?: string;
   principal?: string;
   state?: string;
@@ -150,6 +151,32 @@ export interface HubReport {
     retry_in_ms?: number;
     is_excluded?: boolean;
   }>;
+}
+
+export type JsonMap = { [name: string]: Json };
+
+/** A tool, prompt, resource or template of the hub. */
+export interface TryItem {
+  kind: "tool" | "prompt" | "resource" | "template";
+  /** The name, or the URI. */
+  id: string;
+  title: string;
+  description: string;
+  server: string;
+  raw: JsonMap;
+}
+
+/** A question to a client of the hub. */
+export interface ClientQuestion {
+  number: number;
+  call?: string;
+  client: string;
+  principal: string;
+  revision: string;
+  method: string;
+  name?: string;
+  answerable: boolean;
+  request: { method: string; params: JsonMap };
 }
 
 /** The calls of the last five minutes. */

@@ -6,13 +6,15 @@ use http::header::{HOST, LOCATION, ORIGIN};
 use http::request::Parts;
 use http::{HeaderValue, Method, Response, StatusCode};
 use trunkline_hub::events::HubEvents;
-use trunkline_server::Shutdown;
 use trunkline_server::http::{HttpService, IncomingRequest, McpResponseBody};
+use trunkline_server::session::Principal;
+use trunkline_server::{Shutdown, WeakHost};
 
 use crate::api::ApiRequest;
 use crate::assets::PageAsset;
 use crate::controls::HubControls;
 use crate::event_lines::OpenStreams;
+use crate::limits::{MAX_REQUESTS, MAX_STREAMS};
 use crate::links::OneTimeLinks;
 use crate::origin::{ConsoleScheme, foreign_request};
 use crate::report::ServerReports;
@@ -49,12 +51,23 @@ pub struct ConsoleOptions {
     pub source: ConsoleSource,
     /// The servers of the overview.
     pub reports: Arc<dyn ServerReports>,
+    /// How it makes requests for operators; `None` if it makes none.
+    pub caller: Option<ConsoleCaller>,
     /// What it can do to the hub; nothing to a record file.
     pub controls: Option<Arc<dyn HubControls>>,
     /// Ends the streams of events when the program drains.
     pub shutdown: Shutdown,
     /// The version of the program.
     pub version: &'static str,
+}
+
+/// How a console makes the requests of operators: to the hub that it belongs to, within the process.
+#[derive(Clone, Debug)]
+pub struct ConsoleCaller {
+    /// What serves the hub.
+    pub host: WeakHost,
+    /// The principal of the requests, which access rules and limits go by.
+    pub principal: Principal,
 }
 
 /// The console. Clones are the same.
@@ -71,6 +84,8 @@ pub(crate) struct ConsoleInner {
     pub(crate) links: OneTimeLinks,
     pub(crate) sessions: ConsoleSessions,
     pub(crate) streams: OpenStreams,
+    /// The MCP requests of the pages.
+    pub(crate) requests: OpenStreams,
     /// Where the console is served, without a path.
     pub(crate) origin: OnceLock<String>,
     /// The URL of the MCP endpoint.
@@ -88,7 +103,8 @@ impl Console {
                 options,
                 links: OneTimeLinks::default(),
                 sessions: ConsoleSessions::default(),
-                streams: OpenStreams::default(),
+                streams: OpenStreams::new(MAX_STREAMS),
+                requests: OpenStreams::new(MAX_REQUESTS),
                 origin: OnceLock::new(),
                 endpoint: OnceLock::new(),
             }),

@@ -20,6 +20,14 @@ pub const MAX_STREAMS: usize = 32;
 /// The body of a request to the API.
 pub const MAX_BODY_BYTES: usize = 16 * 1024;
 
+/// The body of a request to the API that has the parameters of an MCP request, or an answer.
+pub const MAX_REQUEST_BYTES: usize = 4 << 20;
+
+/// The MCP requests that all pages make at a time; a further one is refused.
+pub const MAX_REQUESTS: usize = 32;
+
+/// The questions of clients that a page is shown, the oldest first.
+pub const MAX_QUESTIONS: usize = 100;
 /// The sessions of clients, and the logins, that a page lists.
 pub const MAX_LISTED_SESSIONS: usize = 1_000;
 

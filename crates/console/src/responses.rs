@@ -10,7 +10,9 @@ use serde_json::json;
 use trunkline_server::http::McpResponseBody;
 
 /// Nothing but the page's own files is loaded, no text ever becomes markup or code (trusted types), and no other page frames it.
-const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
+/// Pictures and sound of results are shown from bytes that the page has (`blob:`), under types that it chooses.
+const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; media-src blob:; \
+     connect-src 'self'; \
      base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 
 const HEADERS: [(HeaderName, &str); 7] = [

@@ -8,6 +8,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use trunkline_hub::events::EventViewer;
 use trunkline_server::AccessGrant;
+use trunkline_server::session::SessionId;
 
 use crate::limits::{MAX_SESSIONS, SESSION_IDLE};
 use crate::tokens::{SecretDigest, random_token, token_digest};
@@ -27,6 +28,8 @@ pub enum ConsoleRole {
 pub(crate) struct ConsoleSession {
     pub(crate) role: ConsoleRole,
     pub(crate) viewer: EventViewer,
+    /// The client that its requests come from.
+    pub(crate) client: SessionId,
     /// The access token that began it, unless a link did.
     pub(crate) grant: Option<Arc<AccessGrant>>,
     /// Closed when the session ends.
@@ -62,7 +65,7 @@ impl ConsoleSessions {
     ) -> Option<SessionSecrets> {
         let secrets = SessionSecrets { cookie: random_token()?, header_token: random_token()? };
         let (alive, ended) = watch::channel(());
-        let session = ConsoleSession { role, viewer, grant, ended };
+        let session = ConsoleSession { role, viewer, client: SessionId::random(), grant, ended };
         let header = token_digest(&secrets.header_token);
         let stored = StoredSession { header, session, used: Instant::now(), _alive: alive };
         let mut sessions = self.0.lock();

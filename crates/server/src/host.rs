@@ -93,6 +93,14 @@ impl Host {
         Ok(Self { core })
     }
 
+    pub(crate) fn from_core(core: Arc<ServerCore>) -> Self {
+        Self { core }
+    }
+
+    pub(crate) fn core(&self) -> &Arc<ServerCore> {
+        &self.core
+    }
+
     /// Returns the endpoint as an HTTP service.
     pub fn http_service(&self, options: HttpServerOptions) -> HttpService {
         HttpService::new(self.core.clone(), options)

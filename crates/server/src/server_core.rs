@@ -19,6 +19,7 @@ use crate::host::HostOptions;
 use crate::input_round::{StateSealer, SuspendedCalls};
 use crate::limits::ServerLimits;
 use crate::metrics::{CallTimer, MetricOutcome, Metrics};
+use crate::open_input::OpenInputRequests;
 use crate::party::ClientParty;
 use crate::request_memory;
 use crate::shutdown::{DrainPolicy, Shutdown};
@@ -57,6 +58,8 @@ pub(crate) struct ServerCore {
     pub(crate) roots_at_start: bool,
     /// Observes the messages of all clients.
     pub(crate) observer: Option<ClientWireObserver>,
+    /// The input requests that legacy clients were sent.
+    pub(crate) open_input: Arc<OpenInputRequests>,
     calls: AtomicUsize,
     call_quota: KeyQuota<ClientParty>,
     idle: Notify,
@@ -106,6 +109,7 @@ impl ServerCore {
             session_in_meta,
             roots_at_start,
             observer,
+            open_input: Arc::default(),
             calls: AtomicUsize::new(0),
             idle: Notify::new(),
         });

@@ -170,7 +170,8 @@ fn observe_call(observer: &ClientWireObserver, call: &CallState, id: &RequestId)
     observer.send(&observed_caller(call), WireDirection::Received, call.number(), text);
 }
 
-fn observed_caller(call: &CallState) -> ObservedClient {
+/// Describes the caller of a call.
+pub(crate) fn observed_caller(call: &CallState) -> ObservedClient {
     call.with_caller(|caller| ObservedClient {
         principal: caller.principal.clone(),
         id: caller.client_id(),

@@ -96,7 +96,7 @@ export async function checkHostileServer({ browser, hub }) {
     await page.page.click(`#nav-${id}`);
     await page.until((wanted) => location.hash.startsWith(`#/${wanted}`), id);
   }
-  await page.until(() => document.querySelector("#cost-servers").textContent.includes("hostile"));
+  await page.until(() => document.querySelector("#cost-servers")?.textContent.includes("hostile"));
   const found = await page.page.evaluate(() => ({
     pwned: window.pwned, polluted: {}.polluted, marked: document.querySelectorAll("img, #hostile, body script, b").length,
   }));

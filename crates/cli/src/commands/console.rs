@@ -120,6 +120,7 @@ async fn serve_view(
     let console = Console::new(ConsoleOptions {
         source,
         reports: Arc::new(NoServers),
+        caller: None,
         controls: None,
         shutdown: shutdown.shutdown().clone(),
         version: env!("CARGO_PKG_VERSION"),

@@ -18,7 +18,7 @@ use trunkline_server::session::Principal;
 
 use self::routes::{ApiAction, ApiRoute};
 use crate::console::{Console, ConsoleSource, cookie_name};
-use crate::event_lines::EventLinesBody;
+use crate::event_lines::event_lines;
 use crate::limits::{BODY_TIMEOUT, MAX_BODY_BYTES, SESSION_IDLE};
 use crate::origin::{ConsoleScheme, is_cross_site};
 use crate::report::ConsoleReport;
@@ -79,6 +79,9 @@ impl ApiRequest<'_> {
             ApiAction::Record => self.record(),
             ApiAction::MakeLink => self.make_link(body).await,
             ApiAction::EndSession => self.end_session(),
+            ApiAction::MakeRequest => self.make_request(&session, body).await,
+            ApiAction::Questions => self.questions(),
+            ApiAction::Answer => self.answer(body).await,
             ApiAction::Figures => self.figures(),
             ApiAction::Server => self.server(),
             ApiAction::ChangeServer => self.change_server(body).await,
@@ -186,7 +189,7 @@ impl ApiRequest<'_> {
             return refusal(StatusCode::SERVICE_UNAVAILABLE, "too many pages are open");
         };
         let subscription = events.subscribe(session.viewer.clone(), Some(after));
-        let lines = EventLinesBody::new(subscription, session, inner.options.shutdown.clone(), permit);
+        let lines = event_lines(subscription, session, inner.options.shutdown.clone(), permit);
         response(StatusCode::OK, "application/x-ndjson", McpResponseBody::streaming(lines))
     }
 
@@ -241,20 +244,24 @@ fn find_cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 }
 
 /// Reads a body of JSON; `None` if it is too long, too slow, or something else.
-async fn read_json<T: for<'de> Deserialize<'de>>(mut body: RequestBody) -> Option<T> {
+async fn read_json<T: for<'de> Deserialize<'de>>(body: RequestBody) -> Option<T> {
+    serde_json::from_slice(&read_body(body, MAX_BODY_BYTES).await?).ok()
+}
+
+/// Reads a body; `None` if it is too long or too slow.
+pub(crate) async fn read_body(mut body: RequestBody, most: usize) -> Option<Bytes> {
     let mut read = BytesMut::new();
     let reading = async {
         while let Some(frame) = std::future::poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
             let data = frame.ok()?.into_data().ok()?;
-            if read.len() + data.len() > MAX_BODY_BYTES {
+            if read.len() + data.len() > most {
                 return None;
             }
             read.extend_from_slice(&data);
         }
         Some(read.freeze())
     };
-    let read: Bytes = tokio::time::timeout(BODY_TIMEOUT, reading).await.ok()??;
-    serde_json::from_slice(&read).ok()
+    tokio::time::timeout(BODY_TIMEOUT, reading).await.ok()?
 }
 
 /// Encodes a file name for a header.

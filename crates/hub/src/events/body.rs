@@ -18,7 +18,7 @@ pub enum EventBody {
     CallEnded(CallEndEvent),
     /// A server requested input from the client of a call.
     InputRequested(InputEvent),
-    /// The client of a call answered an input request.
+    /// An input request was answered.
     InputAnswered(InputEvent),
     /// A client connected.
     ClientConnected(ClientEvent),
@@ -257,6 +257,22 @@ pub struct InputEvent {
     pub method: Option<String>,
     /// Its key within the call.
     pub key: String,
+    /// Who answered it, in an answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<InputAnswerer>,
+}
+
+/// The one that answered an input request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum InputAnswerer {
+    /// The client of the call.
+    Client,
+    /// An operator, in the place of the client.
+    Operator,
+    /// One that this version does not know.
+    #[serde(other)]
+    Unknown,
 }
 
 /// A client.

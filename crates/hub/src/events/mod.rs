@@ -29,8 +29,8 @@ mod wire_taps;
 
 pub use self::body::{
     CallEndEvent, CallOutcome, CallStartEvent, CallTraceEvent, ClientEvent, EventBody, EventDirection,
-    EventWire, InputEvent, LogEvent, MessageEvent, ServerCallEvent, ServerConnectionEvent, ServerStateEvent,
-    StderrEvent,
+    EventWire, InputAnswerer, InputEvent, LogEvent, MessageEvent, ServerCallEvent, ServerConnectionEvent,
+    ServerStateEvent, StderrEvent,
 };
 pub use self::call_trace::{RootSampling, TraceIdBound, TraceSampler};
 pub use self::event::{EventParseError, EventTime, HubEvent};

@@ -8,7 +8,9 @@ use trunkline_protocol::{Era, Method, Refusal, emit};
 use trunkline_server::{Caller, Context, HandlerOutcome, IncomingCall};
 use trunkline_session::Principal;
 
-use super::body::{CallEndEvent, CallOutcome, CallStartEvent, CallTraceEvent, EventBody, InputEvent};
+use super::body::{
+    CallEndEvent, CallOutcome, CallStartEvent, CallTraceEvent, EventBody, InputAnswerer, InputEvent,
+};
 use super::call_trace::CallTrace;
 use super::event_text::bounded;
 use super::masking::masked;
@@ -169,10 +171,12 @@ impl Drop for ObservedCall {
 impl HubEvents {
     /// Publishes that a server requests input of a call's client.
     pub(crate) fn input_requested(&self, context: &Context, key: &str, request: &InputRequest) {
-        self.publish_input(context, key, Some(request.method()), EventBody::InputRequested);
+        self.publish_input(context, key, Some(request.method()), |event| {
+            EventBody::InputRequested(InputEvent { by: None, ..event })
+        });
     }
 
-    /// Publishes that the client of a call has answered an input request.
+    /// Publishes that an input request was answered, by the client of the call or an operator.
     pub(crate) fn input_answered(&self, context: &Context, key: &str, method: Option<&str>) {
         self.publish_input(context, key, method, EventBody::InputAnswered);
     }
@@ -186,7 +190,11 @@ impl HubEvents {
     ) {
         let Some(number) = context.call_number().filter(|_| self.is_followed()) else { return };
         let method = method.map(str::to_owned);
-        let event = InputEvent { call: call_name(number), method, key: bounded(key) };
+        let by = match context.is_operator_answer(key) {
+            true => InputAnswerer::Operator,
+            false => InputAnswerer::Client,
+        };
+        let event = InputEvent { call: call_name(number), method, key: bounded(key), by: Some(by) };
         self.publish(kind(event), EventAudience::Owner(context.principal()));
     }
 }

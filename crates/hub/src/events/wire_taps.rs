@@ -155,6 +155,13 @@ impl ServerWireTap {
     }
 }
 
+impl HubEvents {
+    /// Returns the name that a call has in events, by its number.
+    pub fn call_name(number: std::num::NonZeroU64) -> String {
+        call_name(number)
+    }
+}
+
 /// Returns the name of a call in events.
 pub(super) fn call_name(number: std::num::NonZeroU64) -> String {
     format!("c{number}")

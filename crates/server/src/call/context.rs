@@ -175,6 +175,12 @@ impl Context {
         self.ask(ask::sample(question)).await
     }
 
+    /// Reports whether an operator answered the input request with this key in the place of the client
+    /// ([`Host::answer_input_request`](crate::Host::answer_input_request)).
+    pub fn is_operator_answer(&self, key: &str) -> bool {
+        self.shared.is_operator_answer(key)
+    }
+
     /// Waits until the caller has cancelled the call.
     ///
     /// The handler's own future is dropped then; this is for tasks that it has spawned.

@@ -4,10 +4,12 @@ use std::task::{Context as TaskContext, Poll};
 
 use trunkline_protocol::codec::Dialect;
 use trunkline_protocol::model::InputRequest;
+use trunkline_protocol::{RawJson, RequestId};
 
 use super::ask::{AskError, EarlyAnswer, InputFuture, TypedInputRequest};
 use super::call_state::{CallState, UNDECLARED, wake};
 use super::locked_state::{LockedCallState, PendingInput};
+use super::notification::CallNotification;
 use super::received_input::{AnsweredInput, InputRequestStatus, ReceivedInput};
 
 /// Input requests of the handler.
@@ -157,6 +159,28 @@ impl CallState {
         Ok(())
     }
 
+    /// Returns the open input request with this key.
+    pub(crate) fn open_request_of(&self, key: &str) -> Option<InputRequest> {
+        let state = self.lock();
+        let open = state.requests.iter().find(|entry| entry.key == key && entry.response.is_none());
+        open.map(|entry| entry.request.clone())
+    }
+
+    /// Delivers an operator's response to an open input request, and notifies the client that the request it was sent
+    /// needs none any more.
+    pub(crate) fn answer_by_operator(&self, key: &str, id: RequestId, response: RawJson) {
+        let mut state = self.lock();
+        state.operator_answers.push(key.to_owned());
+        state.notifications.push(CallNotification::RequestCancelled { id });
+        wake(state.exchange_waker.take(), state);
+        self.deliver_response(key, Ok(response));
+    }
+
+    /// Reports whether an operator answered the latest input request with this key.
+    pub(crate) fn is_operator_answer(&self, key: &str) -> bool {
+        self.lock().operator_answers.iter().any(|answered| answered == key)
+    }
+
     pub(crate) fn has_open_requests(&self) -> bool {
         self.lock().requests.iter().any(|entry| entry.response.is_none())
     }
@@ -179,6 +203,9 @@ impl LockedCallState {
         self.check_unused(&key)?;
         self.check_supported(&question)?;
         let question = question.adapted_to(&self.caller.capabilities(), Dialect::of(self.caller.revision));
+        if !self.operator_answers.is_empty() {
+            self.operator_answers.retain(|answered| *answered != key);
+        }
         self.requests.push(PendingInput { key, request: question, sent: false, response: None, waker: None });
         Ok(())
     }

@@ -40,6 +40,8 @@ pub(super) struct LazyCallState {
     /// Consumed responses, kept while the call may have to be replayed from its start.
     pub(super) used_responses: Option<Vec<(String, RawJson)>>,
     pub(super) requests: Vec<PendingInput>,
+    /// The keys of the input requests that an operator has answered.
+    pub(super) operator_answers: Vec<String>,
     /// The ids of the URL elicitations that the client was sent, by key.
     pub(super) elicitations: Vec<(String, String)>,
     pub(super) unnamed_requests: usize,
@@ -112,6 +114,7 @@ impl LazyCallState {
         unused_responses: Vec::new(),
         used_responses: None,
         requests: Vec::new(),
+        operator_answers: Vec::new(),
         elicitations: Vec::new(),
         unnamed_requests: 0,
         notifications: NotificationQueue::EMPTY,

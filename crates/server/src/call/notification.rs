@@ -1,13 +1,25 @@
 use std::time::Duration;
 
 use trunkline_protocol::codec::Dialect;
-use trunkline_protocol::{LoggingLevel, RawJson, emit};
+use trunkline_protocol::{LoggingLevel, RawJson, RequestId, emit};
 
 /// A notification that a handler sends while it runs.
 #[derive(Clone, Debug)]
 pub(crate) enum CallNotification {
-    Progress { progress: f64, total: Option<f64>, message: Option<String> },
-    Log { level: LoggingLevel, logger: Option<String>, data: RawJson },
+    Progress {
+        progress: f64,
+        total: Option<f64>,
+        message: Option<String>,
+    },
+    Log {
+        level: LoggingLevel,
+        logger: Option<String>,
+        data: RawJson,
+    },
+    /// A request to the client needs no response any more, since the operator has answered.
+    RequestCancelled {
+        id: RequestId,
+    },
 }
 
 /// The most urgent action that a running call has left for its exchange.
@@ -28,6 +40,7 @@ impl CallNotification {
         match self {
             Self::Progress { message, .. } => message.as_deref().map_or(0, str::len),
             Self::Log { logger, data, .. } => logger.as_deref().map_or(0, str::len) + data.as_str().len(),
+            Self::RequestCancelled { id } => id.to_raw().as_str().len(),
         }
     }
 
@@ -73,6 +86,13 @@ impl CallNotification {
                     w.close_object();
                 }))
             }
+            Self::RequestCancelled { id } => Some(emit::notification("notifications/cancelled", |w| {
+                w.open_object();
+                w.member("requestId", &id.to_raw());
+                w.plain_key("reason");
+                w.string("answered by the operator of the hub");
+                w.close_object();
+            })),
         }
     }
 }

@@ -67,7 +67,8 @@ impl NotificationQueue {
         self.notifications.len() >= MAX_NOTIFICATIONS || too_large
     }
 
-    fn push(&mut self, notification: CallNotification) {
+    /// Adds a notification that is never dropped; each ends a request of the call, of which there are few.
+    pub(super) fn push(&mut self, notification: CallNotification) {
         self.bytes += notification.bytes();
         self.notifications.push_back(notification);
     }

@@ -21,6 +21,12 @@ impl<C: Channel> ChannelServer<C> {
         self
     }
 
+    /// Sets what distinguishes the client from others without a session.
+    pub(crate) fn with_client_id(mut self, id: SessionId) -> Self {
+        self.id = id;
+        self
+    }
+
     /// Sets the address of the peer.
     pub(crate) fn with_remote_address(mut self, address: Option<IpAddr>) -> Self {
         self.remote_address = address;

@@ -40,6 +40,8 @@ mod interceptors;
 #[cfg(test)]
 mod isolation;
 #[cfg(test)]
+mod operator_answers;
+#[cfg(test)]
 mod panics;
 #[cfg(test)]
 mod portable_continuations;

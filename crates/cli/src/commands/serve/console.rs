@@ -1,7 +1,9 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use trunkline_console::{Console, ConsoleOptions, ConsoleRole, ConsoleSource};
+use trunkline_console::{Console, ConsoleCaller, ConsoleOptions, ConsoleRole, ConsoleSource};
+use trunkline_server::http::Authenticator;
+use trunkline_server::session::Principal;
 
 use super::PreparedService;
 
@@ -11,12 +13,17 @@ pub(super) struct HubConsole(Option<Console>);
 impl HubConsole {
     /// Makes the console of a hub, unless it is switched off. It costs nothing until a page is open: until then no
     /// message is copied.
-    pub(super) fn new(serving: &PreparedService<'_>) -> Self {
+    ///
+    /// Its operators call as every client does where none is authenticated, and else as `process`, which is the name of no
+    /// token: a link is made only for those who run the hub.
+    pub(super) fn new(serving: &PreparedService<'_>, authenticator: &dyn Authenticator) -> Self {
+        let principal = authenticator.fixed_principal().unwrap_or(Principal::Process);
         let gateway = serving.gateway().filter(|_| serving.has_console);
         let console = gateway.map(|gateway| {
             let console = Console::new(ConsoleOptions {
                 source: ConsoleSource::Live(gateway.hub().events().clone()),
                 reports: Arc::new(gateway.console_servers()),
+                caller: Some(ConsoleCaller { host: serving.host.downgrade(), principal }),
                 controls: Some(Arc::new(gateway.console_servers())),
                 shutdown: serving.shutdown.shutdown().clone(),
                 version: env!("CARGO_PKG_VERSION"),

@@ -62,7 +62,7 @@ pub(super) async fn serve(
     session_store::attach_sessions(serving.store.as_ref(), &mut options);
     let (credential, public_url) = (client_credential(table.is_some(), has_auth), public_url(&options));
     set_page_origin(serving, public_url.as_deref());
-    let console = HubConsole::new(serving);
+    let console = HubConsole::new(serving, &*options.authenticator);
     let on_admin = AdminPages { probes: probes(ProbeAudience::Operators), console: &console };
     let admin = bind_admin(args, has_auth, host, on_admin, &options).await?;
     let warning = options.warning(address.ip());

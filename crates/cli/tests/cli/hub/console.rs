@@ -1,5 +1,7 @@
 //! The web console: who gets its page, its sessions and the events of whom.
 
+mod requests;
+
 use rustix::process::Signal;
 use serde_json::{Value, json};
 

@@ -18,6 +18,7 @@ use crate::call::{
     InputRound, PendingAction,
 };
 use crate::metrics::MetricOutcome;
+use crate::open_input::ListedRequests;
 use crate::server_core::{AdmittedCall, ServerCore};
 
 /// How long to wait before a handler is called again that requests a retry without any input.
@@ -41,6 +42,8 @@ pub(crate) struct LegacyCall {
 struct ClientRequests {
     outgoing: VecDeque<String>,
     request_ids: Vec<RequestId>,
+    /// Those that an operator may answer.
+    listed: Option<ListedRequests>,
     /// Allocated by the first URL elicitation.
     elicited_urls: Option<ElicitedUrls>,
     /// How the call ended, while messages remain to be sent before that.
@@ -132,6 +135,10 @@ impl LegacyCall {
             });
             match put {
                 Ok((id, params)) => {
+                    let registry = &self.admitted.core().open_input;
+                    let listed =
+                        client_requests.listed.get_or_insert_with(|| ListedRequests::new(registry.clone()));
+                    listed.add(&self.session, &id, running.shared(), &key);
                     client_requests.outgoing.push_back(emit::request(&id, question.method(), Some(&params)));
                     client_requests.request_ids.push(id);
                 }

@@ -134,7 +134,7 @@ impl Console {
         Some(format!("{origin}{}#token={token}", Self::PATH))
     }
 
-    /// Answers a request. `guard` is the endpoint, by whose list `Host` is checked and by whose credentials users sign in.
+    /// Answers a request. `guard` is the endpoint: its list checks `Host`, and its credentials sign users in.
     pub async fn respond(&self, guard: &HttpService, request: IncomingRequest) -> Response<McpResponseBody> {
         let (head, body) = request.into_head_and_body();
         let parts = head.parts().clone();

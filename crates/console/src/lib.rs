@@ -1,7 +1,7 @@
 //! The web console of a hub: a page of hand-written modules, embedded in the program, and its HTTP API over the event stream.
 //!
-//! [`Console`] answers the requests below [`Console::PATH`]. The page is static and has no secret; whoever reads it without a
-//! session sees nothing. A session begins with a one-time link, or with an access token of the hub, and has two secrets: a
+//! [`Console`] answers the requests below [`Console::PATH`]. The page is static and has no secret; without a
+//! session it shows nothing. A session begins with a one-time link, or with an access token of the hub, and has two secrets: a
 //! cookie that scripts cannot read, and a header token that the page keeps in memory. Cookies are sent to every port of a host,
 //! so that a program on another port of this machine can learn the cookie; it never learns the header token, which is in the
 //! response to the exchange alone.

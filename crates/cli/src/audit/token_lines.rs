@@ -19,7 +19,7 @@ use super::record::timestamp;
 /// The audit log of a hub, which is opened after the hub was made.
 pub(crate) type AuditSlot = Arc<OnceLock<AuditLog>>;
 
-/// A token store whose changes are lines of the audit log. Every token is stored before it is used, so that none is missing.
+/// A token store that writes its changes to the audit log. Every token is stored before it is used, so that none is missing.
 pub(crate) struct AuditedTokenStore {
     store: Arc<dyn TokenStore>,
     audit: AuditSlot,

@@ -1,4 +1,4 @@
-//! Servers whose lists depend on the state of a session: what one of several callers made them list, no other sees.
+//! Servers with lists that depend on the state of a session: what one of several callers made them list, no other sees.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -67,7 +67,7 @@ impl OwnedRelays {
     }
 }
 
-/// Begins to continue a call, whose events go back to the process of its client.
+/// Begins to continue a call; its events go back to the process of its client.
 pub(super) fn begin(
     core: &Arc<ServerCore>,
     link: &Arc<BusLink>,

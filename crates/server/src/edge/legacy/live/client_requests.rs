@@ -81,7 +81,7 @@ impl LiveSession {
         requests.iter().any(|id| activity.open_requests.contains_key(id))
     }
 
-    /// Takes a request whose response the client need not send any more; returns false if it has none to send.
+    /// Takes a request that the client need not answer any more; returns false if it has none to send.
     pub(crate) fn take_request(&self, id: &RequestId) -> bool {
         self.lock().open_requests.remove(id).is_some()
     }

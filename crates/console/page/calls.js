@@ -23,7 +23,7 @@ class CallsView {
   help = [{ title: "Lists", rows: LIST_HELP }, { title: "Filter", rows: FILTER_HELP }];
   keys = [
     { key: "/", text: "Filter", run: () => this.#filter.select() },
-    { key: "p", text: "Pause and go on", run: () => this.#togglePause() },
+    { key: "p", text: "Pause and resume", run: () => this.#togglePause() },
     { key: "n", text: "Calls or notifications", run: () => this.#choose(this.list === "calls" ? "notes" : "calls") },
     { key: "f", text: "Enlarge an opened call", run: () => document.body.classList.toggle("enlarged") },
   ];
@@ -95,7 +95,7 @@ class CallsView {
         button("Calls", "Show the calls (n)", () => this.#choose("calls"), { id: "show-calls" }),
         button("Notifications", "Show what has no response (n)", () => this.#choose("notes"), { id: "show-notes" })),
       this.#filter,
-      button("Pause", "Hold the list still (p)", () => this.#togglePause(), { id: "pause", "aria-pressed": "false" }),
+      button("Pause", "Pause the list (p)", () => this.#togglePause(), { id: "pause", "aria-pressed": "false" }),
       button("Clear", "Empty the list", () => this.#clear(), { id: "clear" }),
       element("span", { id: "filter-problem", class: "problem", role: "status" }),
       element("span", { id: "counts", class: "counts" }));

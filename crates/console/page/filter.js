@@ -29,7 +29,7 @@ const UNITS = { us: 1, µs: 1, ms: 1000, s: 1_000_000, m: 60_000_000 };
 /** @type {ReadonlyArray<readonly [string, string]>} */
 export const FILTER_HELP = [
   ["server:git  client:cursor", "Part of a name"], ["tool:add  method:resources/read", "What was called"],
-  ["status:error  status:running", "What became of it"], [">500ms  <2s", "How long it took"],
+  ["status:error  status:running", "The outcome"], [">500ms  <2s", "The duration"],
   ["\"two words\"  -server:git", "Text in the messages; all but"],
 ];
 

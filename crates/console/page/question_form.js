@@ -82,7 +82,7 @@ function urlQuestion(params, answer) {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (!url || !/^https?:$/.test(url.protocol)) {
     return element("div", { class: "question-form" }, message(params.message),
-      element("p", { class: "error-text" }, "The address is not one of the web, and is not opened:"),
+      element("p", { class: "error-text" }, "The address is neither http nor https, and is not opened:"),
       element("code", { class: "address" }, text), element("div", { class: "question-actions" }, ...refusals(answer)));
   }
   const link = element("a", { class: "button primary" }, `Open ${url.host}`);

@@ -39,7 +39,7 @@ class QuestionsView {
     this.#watch = watched;
     root.append(
       element("section", { "aria-labelledby": "open-title" }, element("h2", { id: "open-title" }, "Waiting for an answer"),
-        element("p", { class: "quiet" }, "Servers ask these of clients of the hub. The first answer counts: if you answer, the client is notified that it need not. Clients of 2026-07-28 are asked with the result of their call, and answer alone."),
+        element("p", { class: "quiet" }, "Servers ask clients of the hub these questions. The first answer counts: if you answer, the request to the client is cancelled. Clients of 2026-07-28 get questions as the result of their call, so only they can answer."),
         this.#none, this.#cards),
       this.#answeredSection);
   }
@@ -55,13 +55,26 @@ class QuestionsView {
     }
     for (const question of open) {
       if (this.#shown.has(question.number)) continue;
-      const card = this.#card(question);
+      const card = this.#cardOrProblem(question);
       this.#shown.set(question.number, card);
       this.#cards.append(card);
     }
     this.#none.hidden = open.length > 0;
     this.#answeredSection.hidden = answered.length === 0;
     this.#answered.replaceChildren(...answered.map((each) => this.#over(each)));
+  }
+
+  /**
+   * A question that cannot be shown does not hide the others.
+   * @param {ClientQuestion} question
+   */
+  #cardOrProblem(question) {
+    try {
+      return this.#card(question);
+    } catch (error) {
+      return element("article", { class: "question-card", "data-number": question.number },
+        element("p", { class: "error-text" }, `This question cannot be shown: ${String(error)}`));
+    }
   }
 
   /** @param {ClientQuestion} question */

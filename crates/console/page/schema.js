@@ -7,6 +7,9 @@ import { asList, asMap, asText } from "./mcp_request.js";
 /** How deep forms go; what is deeper is edited as JSON. */
 export const MAX_DEPTH = 5;
 
+/** Required members whose defaults are looked up for one form: a schema that refers to itself has any number. */
+const MAX_DEFAULTS = 500;
+
 /** References that are followed for one schema. */
 const MAX_REFERENCES = 8;
 
@@ -66,11 +69,24 @@ function atPointer(root, reference) {
   /** @type {Json | undefined} */
   let found = root;
   for (const part of reference.slice(1).split("/").slice(1)) {
-    const name = decodeURIComponent(part).replaceAll("~1", "/").replaceAll("~0", "~");
+    const name = decodedPart(part);
+    if (name === undefined) return undefined;
     const map = asMap(found);
     found = Object.hasOwn(map, name) ? map[name] : undefined;
   }
   return found;
+}
+
+/**
+ * Decodes a part of a reference; undefined if it is malformed.
+ * @param {string} part
+ */
+function decodedPart(part) {
+  try {
+    return decodeURIComponent(part).replaceAll("~1", "/").replaceAll("~0", "~");
+  } catch {
+    return undefined;
+  }
 }
 
 /**
@@ -127,15 +143,18 @@ function choiceLabel(value) {
  * @param {Json | undefined} given
  * @param {JsonMap} root
  * @param {number} [depth]
+ * @param {{left: number}} [budget]
  * @returns {Json | undefined}
  */
-export function defaultOf(given, root, depth = 0) {
+export function defaultOf(given, root, depth = 0, budget = { left: MAX_DEFAULTS }) {
+  if (budget.left <= 0) return undefined;
+  budget.left -= 1;
   const { kind, schema } = fieldKind(given, root, depth);
   if (schema.default !== undefined) return schema.default;
   if (kind !== "object") return undefined;
   const required = new Set(asList(schema.required));
   const entries = Object.entries(asMap(schema.properties)).flatMap(([name, inner]) => {
-    const value = required.has(name) ? defaultOf(inner, root, depth + 1) : resolved(inner, root).default;
+    const value = required.has(name) ? defaultOf(inner, root, depth + 1, budget) : resolved(inner, root).default;
     return value === undefined ? [] : [/** @type {[string, Json]} */ ([name, value])];
   });
   return fromEntries(entries);

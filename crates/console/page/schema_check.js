@@ -48,7 +48,7 @@ function check(value, given, root, path, depth, problems) {
   if (typeof value === "string") checkString(value, schema, add);
   if (Array.isArray(value)) {
     checkCount(value.length, schema.minItems, schema.maxItems, "item", add);
-    if (schema.uniqueItems === true && new Set(value.map((item) => JSON.stringify(item))).size < value.length) add("has equal items");
+    if (schema.uniqueItems === true && new Set(value.map((item) => JSON.stringify(item))).size < value.length) add("has duplicate items");
     const items = Array.isArray(schema.items) ? undefined : schema.items;
     if (items !== undefined) value.slice(0, 1000).forEach((item, at) => check(item, items, root, pointer(path, at), depth + 1, problems));
   } else if (typeof value === "object" && value !== null) {

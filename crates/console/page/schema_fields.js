@@ -2,7 +2,7 @@
 
 import { button, element } from "./dom.js";
 import { asList, asMap, asText } from "./mcp_request.js";
-import { fieldKind, fromEntries, pointer } from "./schema.js";
+import { MAX_DEPTH, fieldKind, fromEntries, pointer } from "./schema.js";
 import { boundsText } from "./schema_check.js";
 
 /** @import { Json, JsonMap } from "./types.d.ts" */
@@ -25,6 +25,9 @@ import { boundsText } from "./schema_check.js";
  * @property {(value: Json | undefined) => void} write
  */
 
+/** The fields of a form; a schema that refers to itself has any number, and what is beyond is edited as JSON. */
+const MAX_FIELDS = 1000;
+
 /** The items of a list that are shown. */
 const MAX_ITEMS = 200;
 
@@ -41,7 +44,7 @@ const LONG_TEXT = 120;
  * @returns {FormField}
  */
 export function makeField(given, context, path, depth, about = {}) {
-  const kind = fieldKind(given, context.root, depth);
+  const kind = fieldKind(given, context.root, context.count < MAX_FIELDS ? depth : MAX_DEPTH);
   switch (kind.kind) {
     case "object": return objectField(kind.schema, context, path, depth, about);
     case "array": return arrayField(kind.schema, context, path, depth, about);

@@ -158,7 +158,7 @@ export class ServerPanel {
     const running = [details.running && count(details.running, "call runs", "calls run"), details.waiting && count(details.waiting, "waits", "wait")].filter(Boolean);
     /** @type {Array<[string, string | undefined]>} */
     const facts = [
-      ["Reached at", details.reach], ["Calls itself", details.identity], ["Revision", details.revision], ["Transport", details.transport],
+      ["Reached at", details.reach], ["Identity", details.identity], ["Revision", details.revision], ["Transport", details.transport],
       ["Supports", details.capabilities], ["Connections", String(details.connections)], ["Now", running.join(", ")],
       ["Starts", `${details.starts}${retry}`], ["Last 5 min", latency], ["Instructions", details.instructions],
       ["Left out", details.left_out.join("\n")], ["Repaired", details.repaired.join("\n")],
@@ -186,7 +186,7 @@ export class ServerPanel {
 
   async #reconnect() {
     const running = this.#app.store.servers.get(this.#name)?.running ?? 0;
-    const text = `Restart ${this.#name}? ${count(running, "call that runs", "calls that run")} will be cut off.`;
+    const text = `Restart ${this.#name}? ${count(running, "running call")} will be cut off.`;
     if (running > 0 && !(await confirmed(text, "Restart"))) return;
     await this.#change("reconnect", `${this.#name} was restarted`);
   }

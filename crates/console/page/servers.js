@@ -16,7 +16,7 @@ class ServersView {
   interval = 5000;
   keys = [
     { key: "/", text: "Filter", run: () => this.#filter.select() },
-    { key: "l", text: "Logs, tools, prompts, resources in turn", run: () => this.#panel.nextTab() },
+    { key: "l", text: "Next tab: logs, tools, prompts, resources", run: () => this.#panel.nextTab() },
   ];
   #app;
   #root;

@@ -14,7 +14,7 @@ use crate::api::ApiRequest;
 use crate::assets::PageAsset;
 use crate::controls::HubControls;
 use crate::event_lines::OpenStreams;
-use crate::limits::{MAX_REQUESTS, MAX_STREAMS};
+use crate::limits::{MAX_REQUESTS, MAX_STREAMS, MAX_USER_STREAMS};
 use crate::links::OneTimeLinks;
 use crate::origin::{ConsoleScheme, foreign_request};
 use crate::report::ServerReports;
@@ -84,6 +84,7 @@ pub(crate) struct ConsoleInner {
     pub(crate) links: OneTimeLinks,
     pub(crate) sessions: ConsoleSessions,
     pub(crate) streams: OpenStreams,
+    pub(crate) user_streams: OpenStreams,
     /// The MCP requests of the pages.
     pub(crate) requests: OpenStreams,
     /// Where the console is served, without a path.
@@ -104,6 +105,7 @@ impl Console {
                 links: OneTimeLinks::default(),
                 sessions: ConsoleSessions::default(),
                 streams: OpenStreams::new(MAX_STREAMS),
+                user_streams: OpenStreams::new(MAX_USER_STREAMS),
                 requests: OpenStreams::new(MAX_REQUESTS),
                 origin: OnceLock::new(),
                 endpoint: OnceLock::new(),

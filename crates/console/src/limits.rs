@@ -11,11 +11,17 @@ pub const LINK_LIFETIME: Duration = Duration::from_secs(60 * 60);
 /// The sessions; beyond it the one that was used least recently ends.
 pub const MAX_SESSIONS: usize = 32;
 
+/// The sessions of one user; beyond it the one that was used least recently ends.
+pub const MAX_SESSIONS_OF_USER: usize = 4;
+
 /// How long a session lasts without a request.
 pub const SESSION_IDLE: Duration = Duration::from_secs(12 * 60 * 60);
 
-/// The event streams of all sessions; a further one is refused.
+/// The event streams of all sessions of operators; a further one is refused.
 pub const MAX_STREAMS: usize = 32;
+
+/// The event streams of all users, which leave those of operators alone; a further one is refused.
+pub const MAX_USER_STREAMS: usize = 16;
 
 /// The body of a request to the API.
 pub const MAX_BODY_BYTES: usize = 16 * 1024;
@@ -28,6 +34,7 @@ pub const MAX_REQUESTS: usize = 32;
 
 /// The questions of clients that a page is shown, the oldest first.
 pub const MAX_QUESTIONS: usize = 100;
+
 /// The sessions of clients, and the logins, that a page lists.
 pub const MAX_LISTED_SESSIONS: usize = 1_000;
 

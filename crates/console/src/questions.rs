@@ -37,7 +37,13 @@ impl ApiRequest<'_> {
             return refusal(StatusCode::NOT_FOUND, "this console has no hub");
         };
         match host.answer_input_request(number, answer) {
-            Ok(()) => json_response(&serde_json::json!({})),
+            Ok(()) => {
+                tracing::info!(
+                    question = number,
+                    "answered a question in the console in the place of its client"
+                );
+                json_response(&serde_json::json!({}))
+            }
             Err(error) => refusal(status_of(&error), &error.to_string()),
         }
     }

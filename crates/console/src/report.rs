@@ -83,7 +83,7 @@ pub struct ConsoleItem {
     /// Its title, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// The begin of its description.
+    /// The beginning of its description.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The bytes that describe it to a model.

@@ -10,7 +10,7 @@ use trunkline_hub::events::EventViewer;
 use trunkline_server::AccessGrant;
 use trunkline_server::session::SessionId;
 
-use crate::limits::{MAX_SESSIONS, SESSION_IDLE};
+use crate::limits::{MAX_SESSIONS, MAX_SESSIONS_OF_USER, SESSION_IDLE};
 use crate::tokens::{SecretDigest, random_token, token_digest};
 
 /// What a session may do.
@@ -69,10 +69,7 @@ impl ConsoleSessions {
         let header = token_digest(&secrets.header_token);
         let stored = StoredSession { header, session, used: Instant::now(), _alive: alive };
         let mut sessions = self.0.lock();
-        if sessions.len() >= MAX_SESSIONS {
-            let oldest = sessions.iter().min_by_key(|(_, stored)| stored.used).map(|(digest, _)| *digest);
-            oldest.and_then(|digest| sessions.remove(&digest));
-        }
+        make_room(&mut sessions, &stored.session.viewer);
         sessions.insert(token_digest(&secrets.cookie), stored);
         Some(secrets)
     }
@@ -97,6 +94,24 @@ impl ConsoleSessions {
     pub(crate) fn end(&self, cookie: &str) {
         self.0.lock().remove(&token_digest(cookie));
     }
+}
+
+/// Ends the session that was used least recently where there is no room for a further one: of a user with as many as one may
+/// have, else of users before operators, so that users cannot end the sessions of operators.
+fn make_room(sessions: &mut HashMap<SecretDigest, StoredSession>, viewer: &EventViewer) {
+    let is_user = |viewer: &EventViewer| matches!(viewer, EventViewer::Principal(_));
+    let is_own = |stored: &StoredSession| is_user(viewer) && stored.session.viewer == *viewer;
+    let own = sessions.values().filter(|stored| is_own(stored)).count();
+    let surplus = if own >= MAX_SESSIONS_OF_USER {
+        let own = sessions.iter().filter(|(_, stored)| is_own(stored));
+        own.min_by_key(|(_, stored)| stored.used).map(|(digest, _)| *digest)
+    } else if sessions.len() >= MAX_SESSIONS {
+        let order = |stored: &StoredSession| (!is_user(&stored.session.viewer), stored.used);
+        sessions.iter().min_by_key(|(_, stored)| order(stored)).map(|(digest, _)| *digest)
+    } else {
+        None
+    };
+    surplus.and_then(|digest| sessions.remove(&digest));
 }
 
 impl ConsoleSession {
@@ -136,6 +151,8 @@ impl ConsoleSession {
 
 #[cfg(test)]
 mod tests {
+    use trunkline_server::session::Principal;
+
     use super::*;
 
     fn begin(sessions: &ConsoleSessions) -> SessionSecrets {
@@ -169,5 +186,24 @@ mod tests {
         let idle = begin(&sessions);
         tokio::time::advance(SESSION_IDLE).await;
         assert!(sessions.find(&idle.cookie, &idle.header_token).is_none());
+    }
+
+    #[test]
+    fn users_cannot_end_sessions_of_operators() {
+        let sessions = ConsoleSessions::default();
+        let operator = begin(&sessions);
+        let user = |name: &str| EventViewer::Principal(Principal::Named(name.into()));
+        let sign_in = |name: &str| sessions.begin(ConsoleRole::Viewer, user(name), None).unwrap();
+        let other = sign_in("bob");
+        let first = sign_in("ann");
+        for _ in 0..MAX_SESSIONS {
+            sign_in("ann");
+        }
+        assert!(sessions.find(&first.cookie, &first.header_token).is_none());
+        assert!(sessions.find(&other.cookie, &other.header_token).is_some());
+        for number in 0..2 * MAX_SESSIONS {
+            sign_in(&format!("user-{number}"));
+        }
+        assert!(sessions.find(&operator.cookie, &operator.header_token).is_some());
     }
 }

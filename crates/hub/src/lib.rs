@@ -43,7 +43,7 @@ pub use self::limits::HubLimits;
 pub use self::local_servers::LocalServers;
 pub use self::login::{LoginAudience, UserLogins, WeakLogins, apply_server_auth, server_url};
 pub use self::names::{ItemKind, NameCollision, NameTemplate, NameTemplateError};
-pub use self::options::{AnonymousClients, HubOptions};
+pub use self::options::{AnonymousClients, HubOptions, ProcessCaller};
 pub use self::registry::ResourceTools;
 pub use self::upstream::{UpstreamConnectionState, UpstreamStatus};
 pub use self::upstream_sessions::{StoreAccess, UpstreamSessions};

@@ -31,6 +31,8 @@ pub struct HubOptions {
     pub connector: Arc<dyn Connector>,
     /// Whether clients without credentials share connections and state. Default isolated.
     pub anonymous: AnonymousClients,
+    /// Whether the principal [`Process`](trunkline_session::Principal::Process) has the hub to itself. Default yes.
+    pub process: ProcessCaller,
     /// Which callers may use what; [`Hub::set_access`](crate::Hub::set_access) replaces the rules later. Default none, so
     /// that every caller may use everything.
     pub access: AccessRules,
@@ -59,6 +61,16 @@ pub enum AnonymousClients {
     SingleUser,
 }
 
+/// Who the principal [`Process`](trunkline_session::Principal::Process) is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ProcessCaller {
+    /// The only caller, such as the client on the other end of stdio. The default.
+    #[default]
+    Alone,
+    /// An operator beside users: what a server lists in the operator's session is not shown to them.
+    Operator,
+}
+
 impl Default for HubOptions {
     fn default() -> Self {
         let identity = Implementation::new("trunkline", env!("CARGO_PKG_VERSION"));
@@ -70,6 +82,7 @@ impl Default for HubOptions {
             listings_file: None,
             connector: Arc::new(ConfigConnector::default()),
             anonymous: AnonymousClients::default(),
+            process: ProcessCaller::default(),
             access: AccessRules::default(),
             caller_rate: None,
             logins: None,

@@ -25,7 +25,7 @@ use crate::wire_tap::{ObservedClient, observed_caller};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct UnansweredInput {
-    /// Its number, one of its own on this host.
+    /// Its number, unique on this host.
     pub number: u64,
     /// The number of its call for an observer of the wire, if one was attached when the call began.
     pub call: Option<NonZeroU64>,
@@ -84,7 +84,7 @@ struct OpenEntry {
 /// The input requests of one call, which are forgotten when it is dropped.
 pub(crate) struct ListedRequests {
     registry: Arc<OpenInputRequests>,
-    numbers: Vec<u64>,
+    numbers: Vec<(u64, RequestId)>,
 }
 
 impl ListedRequests {
@@ -100,6 +100,10 @@ impl ListedRequests {
         call: &Arc<CallState>,
         key: &str,
     ) {
+        // Answered ones are forgotten before the list grows, so that a call of any length has as many as are open.
+        if self.numbers.len() == self.numbers.capacity() {
+            self.forget_answered(session);
+        }
         let entry = OpenEntry {
             session: Arc::downgrade(session),
             id: id.clone(),
@@ -110,14 +114,24 @@ impl ListedRequests {
         registry.last += 1;
         let number = registry.last;
         registry.entries.insert(number, entry);
-        self.numbers.push(number);
+        self.numbers.push((number, id.clone()));
+    }
+
+    fn forget_answered(&mut self, session: &LiveSession) {
+        let is_open = |(_, id): &(u64, RequestId)| session.has_open_requests(std::slice::from_ref(id));
+        let (open, answered): (Vec<_>, Vec<_>) = self.numbers.drain(..).partition(is_open);
+        self.numbers.extend(open);
+        let mut registry = self.registry.0.lock();
+        for (number, _) in answered {
+            registry.entries.remove(&number);
+        }
     }
 }
 
 impl Drop for ListedRequests {
     fn drop(&mut self) {
         let mut registry = self.registry.0.lock();
-        for number in &self.numbers {
+        for (number, _) in &self.numbers {
             registry.entries.remove(number);
         }
     }

@@ -1,4 +1,4 @@
-//! SpanAttributes by the registry of OpenTelemetry.
+//! Attributes of spans and metrics, named as in the registry of OpenTelemetry.
 
 /// The value of an attribute.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -15,15 +15,19 @@ pub(crate) struct SpanAttributes(Vec<(&'static str, AttributeValue)>);
 /// The longest text of an attribute, in bytes.
 const MAX_TEXT_BYTES: usize = 256;
 
+/// Cuts a text to the length that is exported.
+pub(crate) fn cut(text: &str) -> &str {
+    let mut end = MAX_TEXT_BYTES.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.get(..end).unwrap_or_default()
+}
+
 impl SpanAttributes {
     /// Adds a text, which is cut if it is long.
     pub(crate) fn text(&mut self, key: &'static str, value: &str) {
-        let mut end = MAX_TEXT_BYTES.min(value.len());
-        while !value.is_char_boundary(end) {
-            end -= 1;
-        }
-        let cut = value.get(..end).unwrap_or_default();
-        self.0.push((key, AttributeValue::Text(cut.to_owned())));
+        self.0.push((key, AttributeValue::Text(cut(value).to_owned())));
     }
 
     /// Adds a text, if there is one.

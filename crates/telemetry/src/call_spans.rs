@@ -6,7 +6,7 @@ use trunkline_hub::events::{
 };
 use trunkline_protocol::{Era, Revision};
 
-use crate::attribute::SpanAttributes;
+use crate::attribute::{SpanAttributes, cut};
 use crate::metrics::{CallMetrics, DropReason, DurationMetric};
 use crate::span::{SpanEvent, SpanRecord, SpanRole};
 
@@ -33,6 +33,8 @@ pub(crate) struct CallSpans {
     suspended: VecDeque<String>,
     /// When clients and connections to servers began.
     sessions: HashMap<SessionKey, i64>,
+    /// When events were lost last: what began before may have ended since.
+    lost_at: Option<i64>,
 }
 
 /// A call that has not ended.
@@ -77,7 +79,10 @@ impl CallSpans {
                 self.begin_session(SessionKey::Connection(connection.connection), at);
             }
             EventBody::ServerGone(connection) => self.end_connection(connection, at, metrics),
-            EventBody::Dropped { count } => metrics.count_dropped(DropReason::EventsLost, *count),
+            EventBody::Dropped { count } => {
+                self.lost_at = Some(at);
+                metrics.count_dropped(DropReason::EventsLost, *count);
+            }
             _ => {}
         }
     }
@@ -87,6 +92,9 @@ impl CallSpans {
             call.is_suspended = false;
             self.suspended.retain(|name| *name != start.call);
             return;
+        }
+        if self.open.len() >= MAX_OPEN_CALLS {
+            self.forget_lost();
         }
         if self.open.len() >= MAX_OPEN_CALLS {
             metrics.count_dropped(DropReason::EventsLost, 1);
@@ -100,6 +108,14 @@ impl CallSpans {
             is_suspended: false,
         };
         self.open.insert(start.call.clone(), call);
+    }
+
+    /// Makes room by forgetting what began before events were lost: its end may have been among them.
+    fn forget_lost(&mut self) {
+        let Some(lost_at) = self.lost_at.take() else { return };
+        self.open.retain(|_, call| call.started_at > lost_at);
+        self.suspended.retain(|name| self.open.contains_key(name));
+        self.sessions.retain(|_, began| *began > lost_at);
     }
 
     fn add_event(&mut self, input: &InputEvent, at: i64, name: &'static str) {
@@ -174,6 +190,9 @@ impl CallSpans {
     }
 
     fn begin_session(&mut self, key: SessionKey, at: i64) {
+        if self.sessions.len() >= MAX_SESSIONS {
+            self.forget_lost();
+        }
         if self.sessions.len() < MAX_SESSIONS {
             self.sessions.insert(key, at);
         }
@@ -280,7 +299,7 @@ fn parse_span(text: &str) -> Option<u64> {
 /// Returns the name of a span: tools and prompts are few, resources are not.
 fn span_name(method: &str, item: Option<&str>) -> String {
     match item.filter(|_| matches!(method, "tools/call" | "prompts/get")) {
-        Some(item) => format!("{method} {item}"),
+        Some(item) => format!("{method} {}", cut(item)),
         None => method.to_owned(),
     }
 }

@@ -17,7 +17,7 @@ pub struct EnvironmentError {
 }
 
 impl TelemetrySettings {
-    /// Takes over the variables of OpenTelemetry, which count more than what is set already. Empty ones count as unset.
+    /// Applies the variables of OpenTelemetry, which take precedence over what is set already. Empty ones count as unset.
     ///
     /// # Errors
     /// The first variable that cannot be used.
@@ -60,7 +60,7 @@ impl TelemetrySettings {
             ("OTEL_METRIC_EXPORT_INTERVAL", &mut self.metric_interval),
         ] {
             if let Some(millis) = variables.number(name)? {
-                *time = Duration::from_millis(millis);
+                *time = Duration::from_millis(millis).min(MAX_INTERVAL);
             }
         }
         for (name, count) in [
@@ -90,6 +90,9 @@ impl TelemetrySettings {
         Ok(())
     }
 }
+
+/// The longest time that can be set; the clock cannot represent any.
+const MAX_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The most spans that a queue may be set to.
 const MAX_QUEUE_SPANS: usize = 65_536;

@@ -10,7 +10,11 @@ const fields = {
   nested: { type: "object", properties: { list: { type: "array", items: { type: "integer", minimum: 3 } }, either: { oneOf: [{ type: "string" }, { type: "object" }] } } },
   count: { type: "integer", maximum: 5 }, sure: { type: "boolean" },
 };
+/** A schema that refers to itself forty times, without end, and has references that cannot be decoded. */
+const endless = { type: "object", properties: Object.fromEntries(Array.from({ length: 40 }, (_, at) => [`p${at}`, { $ref: at === 39 ? "#/%" : "#" }])) };
+endless.required = Object.keys(endless.properties);
 const tools = [
+  { name: "endless", description: "A schema without end.", inputSchema: endless },
   { name: "markup", description: EVIL, inputSchema: { type: "object" } },
   { name: "proto", description: "__proto__", inputSchema: { type: "object", properties: { constructor: { type: "string" } } } },
   { name: "form", title: EVIL, description: EVIL, inputSchema: { type: "object", properties: fields, required: ["count"] } },

@@ -12,11 +12,11 @@ import { checkClientQuestions } from "./questions.mjs";
 import { checkReconnection, checkRate } from "./stream.mjs";
 import { checkAccess, checkReload } from "./access.mjs";
 import { checkTimeline, checkTimelineOfRecord } from "./timeline.mjs";
-import { checkFirstResult, checkForms, checkOwnQuestions, checkProgress, checkPromptsAndResources, checkResults, checkTryReadOnly } from "./try.mjs";
+import { checkFirstResult, checkForms, checkEndlessSchema, checkOwnQuestions, checkProgress, checkPromptsAndResources, checkResults, checkTryReadOnly } from "./try.mjs";
 
 const [trunkline, server, pictures, source, sdk, only, ...wanted] = process.argv.slice(2);
 const CHECKS = [
-  checkFirstResult, checkForms, checkResults, checkProgress, checkOwnQuestions, checkPromptsAndResources, checkTryReadOnly, checkClientQuestions, checkTimeline, checkTimelineOfRecord,
+  checkFirstResult, checkForms, checkEndlessSchema, checkResults, checkProgress, checkOwnQuestions, checkPromptsAndResources, checkTryReadOnly, checkClientQuestions, checkTimeline, checkTimelineOfRecord,
   checkNavigation, checkDeepLinks, checkOverview, checkServers, checkManyTools, checkHostileServer, checkSessions, checkReadOnly, checkCost,
   checkCalls, checkCopies, checkNotifications, checkHostileTexts, checkRecords, checkReload, checkAccess, checkReconnection, checkRate,
 ];

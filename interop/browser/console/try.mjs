@@ -94,6 +94,18 @@ export async function checkForms({ browser, hub }) {
   await page.finish("forms");
 }
 
+/** A schema without end has a form of a bounded size, and its JSON can be edited. */
+export async function checkEndlessSchema({ browser, hub }) {
+  const page = await ConsolePage.open(browser, hub.newLink());
+  await page.live();
+  await open(page, "tools", "hostile__endless");
+  const fields = await page.page.$$eval("#page-try .field", (all) => all.length);
+  check(fields > 100 && fields < 5000, `${fields} fields`);
+  const raw = await page.page.$eval(".raw-text", (field) => field.value.length);
+  check(raw < 100_000, `${raw} characters of JSON`);
+  await page.finish("endless schema");
+}
+
 /** Results are rendered: tables, pictures, sound, links; and nothing of them runs. */
 export async function checkResults({ browser, hub }) {
   const page = await ConsolePage.open(browser, hub.newLink());

@@ -41,7 +41,7 @@ pub(super) async fn client_authentication(
 }
 
 /// Reports whether the operator or the user has registered the client that tokens were issued to: then no other
-/// registration can take its place, and what the authorization server has against it is mended there or in the
+/// registration can take its place, and a client that the authorization server refuses is fixed there or in the
 /// configuration.
 pub(super) async fn is_registered_by_hand(
     options: &AuthorizationOptions,

@@ -3,7 +3,7 @@ use trunkline_server::AccessGrant;
 use trunkline_server::protocol::shorten;
 use trunkline_server::transport::Secret;
 
-/// How many bytes of the digest of a token are written: enough to find the token among others, too few to find it out.
+/// How many bytes of the digest of a token are written: enough to identify the token among others, too few to recover it.
 const FINGERPRINT_BYTES: usize = 8;
 
 /// The access token of a call, as far as a log may have it.

@@ -48,7 +48,7 @@ struct TokenLine<'a> {
     time: String,
     event: TokenEvent,
     account: String,
-    /// The address of the server, without its query.
+    /// The origin of the server.
     server_url: String,
     issuer: String,
     oauth_client: String,
@@ -77,7 +77,8 @@ impl AuditedTokenStore {
         replaced: TokenGeneration,
     ) -> Result<TokenGeneration, TokenStoreError> {
         let Some(audit) = self.audit.get() else { return self.store.save(key, tokens, replaced).await };
-        let before = self.store.load(key).await?.map(|stored| stored.tokens);
+        // A failure to read must not keep new tokens from being stored.
+        let before = self.store.load(key).await.ok().flatten().map(|stored| stored.tokens);
         let saved = self.store.save(key, tokens, replaced).await?;
         write(audit, TokenEvent::of_save(before.as_ref(), tokens), key, Some(tokens));
         Ok(saved)
@@ -126,7 +127,7 @@ fn write(audit: &AuditLog, event: TokenEvent, key: &TokenKey, tokens: Option<&To
         time: timestamp(),
         event,
         account: shorten(&key.principal),
-        server_url: shown_url(&key.server_url),
+        server_url: shown_origin(&key.server_url),
         issuer: shorten(&key.issuer),
         oauth_client: shorten(&key.client_id),
         tokens: written,
@@ -134,9 +135,9 @@ fn write(audit: &AuditLog, event: TokenEvent, key: &TokenKey, tokens: Option<&To
     audit.write_line(&line);
 }
 
-/// Returns a URL without its query, which may hold a secret.
-fn shown_url(url: &str) -> String {
-    url.parse::<Url>().map_or_else(|_| String::new(), |url| shorten(&url.to_string()))
+/// Returns the origin of a URL: its path and query may have values of variables, which are often secrets.
+fn shown_origin(url: &str) -> String {
+    url.parse::<Url>().map_or_else(|_| String::new(), |url| shorten(&url.origin().to_string()))
 }
 
 fn shown_time(time: SystemTime) -> Option<String> {

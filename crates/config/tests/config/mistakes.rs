@@ -23,7 +23,7 @@ fn toml_errors_have_a_position_and_a_suggestion() {
         (
             "[colours]\n",
             "t.toml:1:2: key `colours`: `colours` is not a known key; known keys are `servers`, `env`, `commands`, `policy`, \
-             `manifests`, `serve`, `store`, `vault`, `audit`, `auth`, `limits`, `access`",
+             `manifests`, `serve`, `store`, `vault`, `audit`, `auth`, `telemetry`, `limits`, `access`",
         ),
         ("servers = 1\n", "t.toml:1:11: key `servers`: expected a table, found a number"),
         ("[servers]\na = 'x'\n", "t.toml:2:5: server `a`: expected a table, found a string"),

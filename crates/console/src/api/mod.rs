@@ -185,7 +185,11 @@ impl ApiRequest<'_> {
         let Some(after) = self.after(events) else {
             return refusal(StatusCode::BAD_REQUEST, "`after` is not a number");
         };
-        let Some(permit) = inner.streams.admit() else {
+        let streams = match session.viewer {
+            EventViewer::Operator => &inner.streams,
+            EventViewer::Principal(_) => &inner.user_streams,
+        };
+        let Some(permit) = streams.admit() else {
             return refusal(StatusCode::SERVICE_UNAVAILABLE, "too many pages are open");
         };
         let subscription = events.subscribe(session.viewer.clone(), Some(after));

@@ -3,7 +3,7 @@ use trunkline_hub::events::EventViewer;
 
 use crate::sessions::{ConsoleRole, ConsoleSession};
 
-/// A route of the API, for sessions. To begin one needs none, and is no row here.
+/// A route of the API that needs a session. `POST session`, which begins one, is not among them.
 #[derive(Debug)]
 pub(super) struct ApiRoute {
     method: Method,
@@ -15,11 +15,11 @@ pub(super) struct ApiRoute {
 /// Which sessions may use a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RouteAccess {
-    /// Each; a user sees only its own calls.
+    /// Every session; a user sees only its own calls.
     Session,
-    /// Those that see everything, and so not those of users.
+    /// Sessions that see everything: of operators and read-only ones, not those of users.
     SeesAll,
-    /// Those that change something, and so neither read-only ones nor those of users.
+    /// Sessions that may change something: of operators alone.
     Operator,
 }
 

@@ -97,7 +97,14 @@ impl EventSubscription {
             }
             while let Some(stored) = self.batch.pop_front() {
                 if stored.is_visible_to(&self.viewer) && self.has(&stored.event.body) {
-                    return Some(stored.event.clone());
+                    let mut event = stored.event.clone();
+                    // Where the servers are is for operators.
+                    if let (EventViewer::Principal(_), EventBody::ServerCall(call)) =
+                        (&self.viewer, &mut event.body)
+                    {
+                        (call.address, call.port) = (None, None);
+                    }
+                    return Some(event);
                 }
             }
             let batch = self.inner.ring.lock().read(self.next, BATCH);

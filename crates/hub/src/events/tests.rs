@@ -141,6 +141,23 @@ async fn viewer_sees_only_what_its_principal_may_see() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn viewer_that_is_no_operator_never_sees_where_a_server_is() {
+    let events = stream(100, 1 << 20);
+    let owner = Principal::Named("ann".into());
+    let mut ann = events.subscribe(EventViewer::Principal(owner.clone()), None);
+    let mut operator = events.subscribe(EventViewer::Operator, None);
+    let line = r#"{"seq":1,"time":"2026-11-18T09:00:00Z","kind":"server_call","call":"c1","server":"git",
+        "method":"tools/call","outcome":"ok","micros":1,"address":"git.internal","port":8443}"#;
+    let body = HubEvent::parse(&line.replace('\n', "")).unwrap().body;
+    events.publish(body, EventAudience::Owner(owner));
+    for (reader, is_shown) in [(&mut ann, false), (&mut operator, true)] {
+        let seen = taken(reader).iter().map(HubEvent::to_line).collect::<String>();
+        assert!(seen.contains("server_call"), "{seen}");
+        assert_eq!(seen.contains("git.internal") && seen.contains("8443"), is_shown, "{seen}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn secrets_are_masked_before_they_enter_the_ring() {
     let events = stream(100, 1 << 20);
     let mut reader = events.subscribe(EventViewer::Operator, None);

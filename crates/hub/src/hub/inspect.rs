@@ -1,4 +1,4 @@
-//! What servers offer through the hub, for those who run it.
+//! What servers offer through the hub, for its operator.
 
 use std::sync::Arc;
 

@@ -19,7 +19,7 @@ use super::listing_key::ListingKey;
 use super::roots::{KnownRoots, roots_digest};
 use super::status::KnownServer;
 use super::upstream_state::UpstreamState;
-use crate::options::AnonymousClients;
+use crate::options::{AnonymousClients, HubOptions};
 use crate::scope::SharingScope;
 
 /// The caller that needs a connection.
@@ -177,10 +177,10 @@ impl CallerProfile {
     }
 
     /// Returns the profile by which lists are fetched that all callers with its capabilities see.
-    pub(super) fn for_lists(&self, anonymous: AnonymousClients) -> Self {
+    pub(super) fn for_lists(&self, options: &HubOptions) -> Self {
         // Other callers see the lists too, so they are fetched without variables of the caller.
         let profile = Self { env: Env::default(), ..self.clone() };
-        match self.party_key(anonymous).is_one_of_several(anonymous) {
+        match self.party_key(options.anonymous).is_one_of_several(options) {
             true => {
                 Self { is_for_lists: true, allows_input: false, roots: None, session_roots: None, ..profile }
             }

@@ -58,7 +58,7 @@ impl Upstream {
         let caller = profile.listing_key();
         // With sessions each connection lists for itself, and this has no effect.
         self.lock().listings.request(caller);
-        let Ok(lease) = self.lease(&profile.for_lists(self.options.anonymous)).await else { return };
+        let Ok(lease) = self.lease(&profile.for_lists(&self.options)).await else { return };
         lease.connection().wake_supervisor();
         let listed = state_changes.wait_for(|_| self.listing_state(caller) == ListingState::Current);
         tokio::select! {

@@ -309,9 +309,7 @@ impl Upstream {
         // One that fetches the lists for all callers can be claimed in a moment.
         let is_listing = state.usable().any(|connection| {
             let is_unassigned = connection.matches_scope(|scope| *scope == ConnectionScope::Unassigned);
-            is_unassigned
-                && connection.matches_session(key)
-                && !connection.may_be_claimed(key, self.options.anonymous)
+            is_unassigned && connection.matches_session(key) && !connection.may_be_claimed(key, &self.options)
         });
         let has_some = !fitting.is_empty() || !coming.is_empty() || is_listing;
         let may_grow = waiting.is_some_and(|waiting| waiting.grows_at <= Instant::now());
@@ -333,7 +331,7 @@ impl Upstream {
         let fits = |connection: &&Arc<UpstreamConnection>| {
             let is_unassigned = connection.matches_scope(|scope| *scope == ConnectionScope::Unassigned);
             let is_sessions_own = !is_unassigned && matches!(key.scope, ConnectionScope::Session(_));
-            let is_claimable = is_unassigned && connection.may_be_claimed(key, self.options.anonymous);
+            let is_claimable = is_unassigned && connection.may_be_claimed(key, &self.options);
             let is_theirs = is_claimable || connection.matches_scope(|scope| *scope == key.scope);
             connection.matches_session(key)
                 && is_theirs

@@ -19,7 +19,7 @@ use super::Upstream;
 use super::caller_profile::{CallerProfile, ClientKey, PoolKey};
 use super::connection::UpstreamConnection;
 use super::listing_key::ListingKey;
-use crate::options::AnonymousClients;
+use crate::options::{AnonymousClients, HubOptions, ProcessCaller};
 
 /// How long a listing is not fetched again because connections of single callers announce changes.
 const RELIST_INTERVAL: Duration = Duration::from_secs(10);
@@ -31,10 +31,10 @@ const RELIST_AGE: Duration = Duration::from_secs(60);
 impl ClientKey {
     /// Reports whether there may be other callers that are not to see what the server lists for this party. There are none
     /// where all clients are one user.
-    pub(super) fn is_one_of_several(&self, anonymous: AnonymousClients) -> bool {
+    pub(super) fn is_one_of_several(&self, options: &HubOptions) -> bool {
         match self {
-            Self::Principal(Principal::Process) => false,
-            Self::Principal(Principal::Anonymous) => anonymous == AnonymousClients::Isolated,
+            Self::Principal(Principal::Process) => options.process == ProcessCaller::Operator,
+            Self::Principal(Principal::Anonymous) => options.anonymous == AnonymousClients::Isolated,
             Self::Principal(Principal::Named(_)) | Self::Session(_) | Self::Connection(_) | Self::Host(_) => {
                 true
             }
@@ -45,16 +45,16 @@ impl ClientKey {
 impl UpstreamConnection {
     /// Reports whether a caller may claim it: one of several only once the lists for all were fetched, which the state of
     /// that caller could change.
-    pub(super) fn may_be_claimed(&self, key: &PoolKey, anonymous: AnonymousClients) -> bool {
+    pub(super) fn may_be_claimed(&self, key: &PoolKey, options: &HubOptions) -> bool {
         let owner = key.owner.as_ref();
-        !owner.is_some_and(|owner| owner.party.is_one_of_several(anonymous)) || self.has_listed()
+        !owner.is_some_and(|owner| owner.party.is_one_of_several(options)) || self.has_listed()
     }
 }
 
 impl Upstream {
     /// Reports whether a connection is that of one of several callers: what the server lists over it is for no other.
     pub(super) fn is_private(&self, connection: &UpstreamConnection) -> bool {
-        connection.owner().is_some_and(|owner| owner.party.is_one_of_several(self.options.anonymous))
+        connection.owner().is_some_and(|owner| owner.party.is_one_of_several(&self.options))
     }
 
     /// Fetches a listing again, over a connection that is no caller's own, unless that is about to happen.

@@ -8,7 +8,7 @@ use serde_json::json;
 use trunkline_client::transport::ChannelOpener;
 use trunkline_client::{Client, ClientBuilder};
 use trunkline_hub::AnonymousClients::{Isolated, SingleUser};
-use trunkline_hub::{AnonymousClients, Hub};
+use trunkline_hub::{AnonymousClients, Hub, HubOptions, ProcessCaller};
 use trunkline_session::Principal;
 
 use crate::support::{
@@ -60,7 +60,8 @@ async fn is_seen_by_another(anonymous: AnonymousClients, callers: [Principal; 2]
     let town = TestServers::default();
     let (server, opener) = forgetful();
     town.add_script("a", opener, OLD);
-    let hub = town.hub_for(anonymous, quick());
+    let process = ProcessCaller::Operator;
+    let hub = Hub::new(HubOptions { anonymous, process, ..town.options(quick()) });
     within(hub.set_servers(vec![if is_eager { eager("a") } else { lazy("a") }])).await;
     let [one, other] = callers;
     let (one, other) = (connect(&hub, one).await, connect(&hub, other).await);
@@ -82,6 +83,8 @@ async fn what_a_server_lists_in_the_session_of_one_caller_is_shown_to_no_other()
     for is_eager in [false, true] {
         let named = ["ann", "bob"].map(named_principal);
         assert!(!is_seen_by_another(SingleUser, named, is_eager).await, "principals, eager {is_eager}");
+        let operator = [Principal::Process, named_principal("ann")];
+        assert!(!is_seen_by_another(Isolated, operator, is_eager).await, "operator, eager {is_eager}");
         let strangers = [Principal::Anonymous, Principal::Anonymous];
         assert!(!is_seen_by_another(Isolated, strangers, is_eager).await, "strangers, eager {is_eager}");
     }

@@ -240,3 +240,22 @@ fn followed_calls_are_bounded() {
     }
     assert_eq!(calls.open.len(), MAX_OPEN_CALLS);
 }
+
+#[test]
+fn calls_and_sessions_whose_end_was_lost_make_room_for_new_ones() {
+    let (mut calls, mut metrics) = (CallSpans::default(), CallMetrics::new(0));
+    let mut spans = 0;
+    let mut apply = |calls: &mut CallSpans, second: u32, body: Value| {
+        let mut line = json!({ "seq": 1, "time": format!("2026-11-18T09:00:{second:02}Z") });
+        line.as_object_mut().unwrap().extend(body.as_object().unwrap().clone());
+        calls.apply(&HubEvent::parse(&line.to_string()).unwrap(), &mut metrics, &mut |_| spans += 1);
+    };
+    for number in 0..MAX_OPEN_CALLS {
+        apply(&mut calls, 0, started(&format!("c{number}")));
+    }
+    apply(&mut calls, 1, json!({ "kind": "dropped", "count": MAX_OPEN_CALLS }));
+    for body in [started("new"), traced("new", "2026-07-28"), ended("new", "ok", None)] {
+        apply(&mut calls, 2, body);
+    }
+    assert_eq!((calls.open.len(), spans), (0, 1));
+}

@@ -11,11 +11,10 @@ use super::PreparedService;
 pub(super) struct HubConsole(Option<Console>);
 
 impl HubConsole {
-    /// Makes the console of a hub, unless it is switched off. It costs nothing until a page is open: until then no
-    /// message is copied.
+    /// Makes the console of a hub, unless it is switched off. Until a page is open, no message is copied for it.
     ///
-    /// Its operators call as every client does where none is authenticated, and else as `process`, which is the name of no
-    /// token: a link is made only for those who run the hub.
+    /// Its operators call as the principal of all clients where none is authenticated, and otherwise as `process`, which no
+    /// token can name: only the operator of the hub gets a link.
     pub(super) fn new(serving: &PreparedService<'_>, authenticator: &dyn Authenticator) -> Self {
         let principal = authenticator.fixed_principal().unwrap_or(Principal::Process);
         let gateway = serving.gateway().filter(|_| serving.has_console);

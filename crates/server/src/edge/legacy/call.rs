@@ -140,7 +140,12 @@ impl LegacyCall {
                         client_requests.listed.get_or_insert_with(|| ListedRequests::new(registry.clone()));
                     listed.add(&self.session, &id, running.shared(), &key);
                     client_requests.outgoing.push_back(emit::request(&id, question.method(), Some(&params)));
-                    client_requests.request_ids.push(id);
+                    let ids = &mut client_requests.request_ids;
+                    // As many as are open, however long the call runs.
+                    if ids.len() == ids.capacity() {
+                        ids.retain(|id| self.session.has_open_requests(std::slice::from_ref(id)));
+                    }
+                    ids.push(id);
                 }
                 Err(error) => {
                     running.shared().deliver_response(&key, Err(error));

@@ -26,8 +26,8 @@ use parking_lot::Mutex;
 use trunkline_config::ServerConfig;
 use trunkline_console::Console;
 use trunkline_hub::{
-    AccessDecision, ApplyReport, Hub, HubLimits, HubOptions, UpstreamConnectionState, UpstreamStatus,
-    UserLogins,
+    AccessDecision, AnonymousClients, ApplyReport, Hub, HubLimits, HubOptions, ProcessCaller,
+    UpstreamConnectionState, UpstreamStatus, UserLogins,
 };
 use trunkline_server::protocol::Method;
 use trunkline_server::{CallerIdentity, ServerLimits};
@@ -109,6 +109,7 @@ impl Gateway {
         let mut options = HubOptions {
             connector: wiring.clone(),
             anonymous,
+            process: process_caller(anonymous),
             limits,
             listings_file: listings_of_config(plan.source.path()),
             access: plan.access.clone(),
@@ -321,5 +322,14 @@ impl ItemOwnerLookup for Gateway {
 impl fmt::Debug for Gateway {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Gateway").field("hub", &self.inner.hub).finish_non_exhaustive()
+    }
+}
+
+/// Returns who the principal of the process is: over stdio the client, elsewhere the operator who uses the console beside the
+/// users of the hub.
+fn process_caller(anonymous: AnonymousClients) -> ProcessCaller {
+    match anonymous {
+        AnonymousClients::SingleUser => ProcessCaller::Alone,
+        AnonymousClients::Isolated => ProcessCaller::Operator,
     }
 }

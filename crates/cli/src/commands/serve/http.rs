@@ -1,5 +1,5 @@
 use std::convert::Infallible;
-use std::io;
+use std::io::{self, IsTerminal as _};
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
@@ -347,9 +347,7 @@ fn announce(
         tracing::info!(url = banner.url(), builtin, "ready");
     } else {
         print_stderr(&banner.to_string());
-        if let Some(link) = console.make_link() {
-            print_stderr(&format!("Console, opens once:\n  {link}\n\n"));
-        }
+        print_console_link(credential, console);
     }
     if http.state_key.is_empty() {
         tracing::debug!("no --state-key: calls that wait for input do not survive a restart");
@@ -357,4 +355,14 @@ fn announce(
     if let Some(warning) = warning {
         tracing::warn!("{warning}");
     }
+}
+
+/// Prints a link to the console, which makes an operator of its reader: where clients are authenticated not into a log file,
+/// which others may read.
+fn print_console_link(credential: BannerCredential, console: &HubConsole) {
+    let Some(link) = console.make_link() else { return };
+    print_stderr(&match credential == BannerCredential::None || io::stderr().is_terminal() {
+        true => format!("Console, opens once:\n  {link}\n\n"),
+        false => "Console: `trunkline console` prints a link\n\n".to_owned(),
+    });
 }

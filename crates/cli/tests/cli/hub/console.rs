@@ -34,7 +34,7 @@ impl ConsoleHub {
         let socket = place.socket();
         let socket = ["--admin-socket", socket.to_str().unwrap()];
         let (mut running, address) = place.serve(&[&socket[..], args].concat());
-        let token = token_of(&running.wait_for("#token="));
+        let token = operator_token(&mut running, &place, args.contains(&"--auth"));
         Self { running, address, place, token }
     }
 
@@ -56,6 +56,20 @@ impl ConsoleHub {
         let sent = modern(1, "tools/call", call("say__echo", json!({ "message": message })));
         assert_eq!(post(self.address, &sent, headers).status, 200);
     }
+}
+
+/// Returns the token of a link: the one that is printed, which no log has of a hub that authenticates clients, or a further one.
+#[track_caller]
+fn operator_token(running: &mut RunningCommand, place: &HubFolder, has_auth: bool) -> String {
+    if !has_auth {
+        return token_of(&running.wait_for("#token="));
+    }
+    running.wait_for("`trunkline console` prints a link");
+    assert!(!running.seen().contains("#token="), "a log gets no link: {}", running.seen());
+    let socket = place.socket();
+    let made = ["console", "--json", "--admin-socket", socket.to_str().unwrap()];
+    let made: Value = serde_json::from_str(&run_in(&made, &place.folder).stdout).unwrap();
+    token_of(made["url"].as_str().unwrap())
 }
 
 fn token_of(line: &str) -> String {

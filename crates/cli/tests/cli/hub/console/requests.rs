@@ -83,7 +83,7 @@ fn requests_of_the_console_obey_access_rules() {
         let auth = format!("bearer:{tokens}");
         let (mut running, address) =
             place.serve(&["--admin-socket", socket.to_str().unwrap(), "--auth", &auth]);
-        let token = token_of(&running.wait_for("#token="));
+        let token = operator_token(&mut running, &place, true);
         let session = PageSession::begin(address, &json!({ "token": token }));
         let answer = echo(&session, "hello");
         assert_eq!(answer["result"].is_object(), is_allowed, "{principal}: {answer}");

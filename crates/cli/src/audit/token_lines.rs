@@ -137,7 +137,7 @@ fn write(audit: &AuditLog, event: TokenEvent, key: &TokenKey, tokens: Option<&To
 
 /// Returns the origin of a URL: its path and query may have values of variables, which are often secrets.
 fn shown_origin(url: &str) -> String {
-    url.parse::<Url>().map_or_else(|_| String::new(), |url| shorten(&url.origin().to_string()))
+    url.parse::<Url>().map_or_else(|_| String::new(), |url| shorten(&url.origin()))
 }
 
 fn shown_time(time: SystemTime) -> Option<String> {

@@ -27,6 +27,8 @@ export async function checkReconnection({ browser, hub }) {
     await hub.call(TEXT);
   }
   await page.until(`(${count})() >= 9`);
+  // The end of the last call comes after its row.
+  await page.until(() => ![...document.querySelectorAll("#call-grid .rows .row:not([hidden]) .outcome")].some((cell) => cell.textContent === "running"));
   const outcomes = await page.outcomes();
   check(outcomes.length === 9 && outcomes.every((outcome) => outcome === "ok"), `each call once and whole: ${outcomes}`);
   check(!(await page.text("#counts")).includes("dropped"), await page.text("#counts"));

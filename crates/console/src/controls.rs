@@ -7,7 +7,7 @@ use trunkline_server::BoxFuture;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ServerAction {
-    /// Close every connection to it and connect again, which starts its program anew.
+    /// Close every connection to it and connect again: a server over stdio gets a new process.
     Reconnect,
     /// Expose its items.
     Enable,
